@@ -5,7 +5,7 @@ turns the list into an operation's generator. It runs in both of pyinfra's phase
 run names is computed by the very code that acts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from gevent import GreenletExit
@@ -39,7 +39,7 @@ def refuse(message: str) -> StringCommand:
     return StringCommand("printf", r"'%s\n'", QuoteString(message), ">&2;", "exit", "1")
 
 
-def carry_out(plan: Plan, *, settled: str) -> Iterator[PyinfraCommand]:
+def carry_out(plan: Plan, *, settled: str) -> Generator[PyinfraCommand, None, None]:
     """Yield the plan's commands, saying why before each; `settled` describes an empty plan.
 
     In pyinfra's prepare phase (also with `--dry`) only the reasons are shown and a refusal fails
@@ -65,7 +65,7 @@ def carry_out(plan: Plan, *, settled: str) -> Iterator[PyinfraCommand]:
 
 def _foretell(entry: Step | Refusal) -> None:
     host, state = context.host, context.state
-    operation = ", ".join(state.get_op_meta(host.current_op_hash).names)
+    operation = ", ".join(state.get_op_meta(host.current_op_hash or "").names)
     if isinstance(entry, Refusal):
         host.log_styled(f"{operation}: {entry.message}", fg="red", log_func=logger.error)
         state.fail_hosts({host})  # raises where no host is left

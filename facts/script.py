@@ -1,0 +1,31 @@
+"""Facts that are one small Python program: sent, run on the host, answered in JSON.
+
+The programs lie in files/facts/, use the standard library alone and write nothing. Every supported
+host image has a python3; preflight says so where one has not.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pyinfra.api import QuoteString, StringCommand
+from pyinfra.api.exceptions import FactProcessError
+
+PROGRAMS = Path(__file__).resolve().parent.parent / "files" / "facts"
+
+
+def program(file_name: str, *arguments: str) -> StringCommand:
+    """Return the command that runs files/facts/`file_name` on the host."""
+    source = (PROGRAMS / file_name).read_text()
+    return StringCommand(
+        "python3", "-I", "-c", QuoteString(source), *map(QuoteString, map(str, arguments))
+    )
+
+
+def answer(output: list[str]) -> Any:
+    """Return the JSON value that a program printed; FactProcessError names what came instead."""
+    text = "\n".join(output)
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise FactProcessError(f"expected JSON from the host, got {text[:200]!r}") from error
