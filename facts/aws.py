@@ -1,0 +1,145 @@
+"""AWS as this machine sees it: clients made late, and errors that fit on one line."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from pyinfra.api.exceptions import PyinfraError
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_service_quotas import ServiceQuotasClient
+    from mypy_boto3_ssm import SSMClient
+
+POLICY = "docs/iam/operator.json"
+
+# The services spell one fault in many ways; each spelling here was read in botocore's models or in
+# the error code tables of EC2's and STS's API references.
+DENIED = frozenset({"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"})
+STALE = frozenset(
+    {
+        "AuthFailure",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidClientTokenId",
+        "RequestExpired",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+THROTTLED = frozenset(
+    {
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+
+REMEDIES = {
+    "OperationNotPermitted": "Take its termination or stop protection off first.",
+    "OptInRequired": "Finish the account's sign-up for EC2.",
+    "PendingVerification": "AWS is still verifying the account in this region: try again later.",
+    "Blocked": "The account is blocked: ask AWS support.",
+}
+
+
+class AwsError(PyinfraError):
+    """What was being asked of AWS, where, why it failed and what to do: one line.
+
+    pyinfra prints the message of its own kind of errors without a traceback.
+    """
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code  # AWS's own word for it; empty where the call never got there
+
+
+@dataclass
+class Aws:
+    """Clients of boto3's standard credential chain, each made when it is first used.
+
+    Late, because pyinfra's command patches the sockets (gevent) after it starts, and a client
+    made before that dies with RecursionError.
+    """
+
+    session: boto3.session.Session = field(default_factory=boto3.session.Session)
+
+    # Standard mode repeats throttled and broken calls, with jitter, up to this often.
+    _config = Config(retries={"mode": "standard", "total_max_attempts": 6})
+
+    @property
+    def region(self) -> str:
+        """The region that the chain names, for messages; `no region` where it names none."""
+        return self.session.region_name or "no region"
+
+    @cached_property
+    def ec2(self) -> "EC2Client":
+        with self.asking("reach EC2"):
+            return self.session.client("ec2", config=self._config)
+
+    @cached_property
+    def ssm(self) -> "SSMClient":
+        with self.asking("reach Systems Manager"):
+            return self.session.client("ssm", config=self._config)
+
+    @cached_property
+    def quotas(self) -> "ServiceQuotasClient":
+        with self.asking("reach Service Quotas"):
+            return self.session.client("service-quotas", config=self._config)
+
+    @cached_property
+    def iam(self) -> Any:  # its type stubs are a package of their own, for the one call made here
+        with self.asking("reach IAM"):
+            return self.session.client("iam", config=self._config)
+
+    @contextmanager
+    def asking(self, what: str) -> Iterator[None]:
+        """Turn what botocore raises while `what` is being done into an AwsError."""
+        try:
+            yield
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code", "")
+            why = error.response.get("Error", {}).get("Message", "")
+            message = explain(what, self.region, error.operation_name, code, why)
+            raise AwsError(message, code) from error
+        except BotoCoreError as error:
+            raise AwsError(explain_local(what, self.region, error)) from error
+
+
+def explain(what: str, region: str, operation: str, code: str, why: str) -> str:
+    """Return one line for an error that AWS answered with."""
+    reason = _shorten(why)
+    if code in DENIED:
+        remedy = f"Allow {operation} to whoever runs this: {POLICY} has all that is needed."
+    elif code in STALE:
+        remedy = "Renew the credentials (AWS_PROFILE, AWS_* variables) and check this clock."
+    elif code in THROTTLED:
+        remedy = "Other callers use up the account's request rate: wait a minute and run again."
+    else:
+        remedy = REMEDIES.get(code, f"{operation} was the call; run again once that is mended.")
+    return f"[{region}] cannot {what}: {code}: {reason}. {remedy}"
+
+
+def explain_local(what: str, region: str, error: BotoCoreError) -> str:
+    """Return one line for an error that arose before AWS answered."""
+    kind = type(error).__name__
+    if kind in {"NoRegionError"}:
+        remedy = "Set AWS_REGION, or a region in the profile."
+    elif kind in {"EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError"}:
+        remedy = "Check this machine's network and the region's name."
+    else:
+        remedy = "Set AWS_PROFILE or the AWS_* variables to credentials that are valid now."
+    return f"[{region}] cannot {what}: {kind}: {_shorten(str(error))}. {remedy}"
+
+
+def _shorten(why: str) -> str:
+    """Return the first line, without the encoded blob that EC2 adds to a refusal."""
+    first = " ".join(why.split("Encoded authorization failure message")[0].split())
+    return first.rstrip(". ")[:300] or "no reason given"
