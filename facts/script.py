@@ -11,12 +11,12 @@ from typing import Any
 from pyinfra.api import QuoteString, StringCommand
 from pyinfra.api.exceptions import FactProcessError
 
-PROGRAMS = Path(__file__).resolve().parent.parent / "files" / "facts"
+FILES = Path(__file__).resolve().parent.parent / "files"
 
 
 def program(file_name: str, *arguments: str) -> StringCommand:
     """Return the command that runs files/facts/`file_name` on the host."""
-    source = (PROGRAMS / file_name).read_text()
+    source = (FILES / "facts" / file_name).read_text()
     return StringCommand(
         "python3", "-I", "-c", QuoteString(source), *map(QuoteString, map(str, arguments))
     )

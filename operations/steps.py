@@ -7,12 +7,15 @@ run names is computed by the very code that acts.
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from gevent import GreenletExit
 from pyinfra import context, logger
 from pyinfra.api import QuoteString, StringCommand
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.output import format_text
+from pyinfra.connectors.util import CommandOutput
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,33 @@ class Refusal:
     message: str
 
 
+class LiveCommand(StringCommand):
+    """A command that takes long: what it says is shown line by line, at every verbosity."""
+
+    def execute(self, state: Any, host: Any, connector_arguments: Any) -> Any:
+        connector_arguments.update(self.bits[0].connector_arguments)
+        succeeded, output = host.run_shell_command(
+            self, print_output=True, print_input=state.print_input, **connector_arguments
+        )
+        # What was shown already must not be shown again when pyinfra reports the failure.
+        return succeeded, output if succeeded else CommandOutput([])
+
+
 Plan = Sequence[Step | Refusal]
 
 
 def refuse(message: str) -> StringCommand:
     """Return a command that fails on this host alone and shows the message."""
     return StringCommand("printf", r"'%s\n'", QuoteString(message), ">&2;", "exit", "1")
+
+
+def python_program(path: Path, *arguments: str, stdin: str) -> StringCommand:
+    """Return the command that runs one of our programs on the host, by its standard library."""
+    return StringCommand(
+        *("python3", "-I", "-u", "-c", QuoteString(path.read_text())),
+        *map(QuoteString, arguments),
+        _stdin=stdin,
+    )
 
 
 def carry_out(plan: Plan, *, settled: str) -> Generator[PyinfraCommand, None, None]:

@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import click
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all
 from pyinfra.api.operation import OperationMeta, add_op
 from pyinfra.api.operations import run_ops
+from pyinfra.api.output import set_echo
 from pyinfra.context import ctx_state
+
+set_echo(click.echo)  # as the command line does: without it live output goes nowhere
 
 
 def _prepared(operation: Any, arguments: dict[str, Any]) -> tuple[State, OperationMeta]:

@@ -1,0 +1,36 @@
+"""Print which of the named packages dpkg has, and what an interrupted dpkg left, as JSON."""
+
+import json
+import os
+import subprocess
+import sys
+
+QUERY = ["dpkg-query", "--show", "--showformat"]
+FORMAT = "${Package}\t${db:Status-Status}\t${db:Status-Eflag}\t${Version}\n"
+SETTLED = {"installed", "not-installed", "config-files"}
+# dpkg keeps numbered journals here; any that remain mean that it was killed. [dpkg: lib/dpkg/dbmodify.c]
+JOURNALS = "/var/lib/dpkg/updates"
+
+
+def known():
+    """Return one row a package: name, status, error flag, version."""
+    done = subprocess.run([*QUERY, FORMAT], capture_output=True, text=True, check=True)
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+wanted = set(sys.argv[1:])
+rows = known()
+print(
+    json.dumps(
+        {
+            "installed": {
+                name: version
+                for name, status, _, version in rows
+                if name in wanted and status == "installed"
+            },
+            "unfinished": sorted({name for name, status, _, _ in rows if status not in SETTLED}),
+            "damaged": sorted({name for name, _, flag, _ in rows if flag == "reinstreq"}),
+            "journals": sorted(name for name in os.listdir(JOURNALS) if name.isdigit()),
+        }
+    )
+)

@@ -1,0 +1,86 @@
+"""The vLLM source tree: a pinned tag, the host's torch kept, our patches, one commit on top."""
+
+import hashlib
+import json
+from collections.abc import Generator
+from dataclasses import asdict, dataclass
+
+from pyinfra import host
+from pyinfra.api import operation
+from pyinfra.api.command import PyinfraCommand
+
+from facts.script import FILES
+from facts.source import FoundTree, SourceTree
+from operations.steps import LiveCommand, Step, carry_out, python_program
+
+BRANCH = "vllm-g5g"
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A patch file; `versions` says in words which releases it is for."""
+
+    name: str
+    text: str
+    versions: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """Everything that the tree is made from."""
+
+    repository: str
+    tag: str
+    torch_script: str  # path in the tree of upstream's use_existing_torch.py
+    patches: tuple[Patch, ...]
+
+    def digest(self) -> str:
+        """Return the hex digest that names this source; the mirror it comes from is no part."""
+        parts = [self.tag, self.torch_script]
+        parts += [part for patch in self.patches for part in (patch.name, patch.text)]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def plan(found: FoundTree | None, source: Source, tree: str, python: str) -> list[Step]:
+    """Return at most one step, whose reason says all that is wrong with the tree."""
+    faults = ["is missing"] if found is None else _faults(found, source)
+    if not faults:
+        return []
+    spec = {
+        **asdict(source),
+        "tree": tree,
+        "branch": BRANCH,
+        "python": python,
+        "inputs": source.digest(),
+    }
+    command = python_program(FILES / "source" / "prepare_tree.py", stdin=json.dumps(spec))
+    return [Step(f"{tree} {'; '.join(faults)}", LiveCommand(command))]
+
+
+@operation()
+def prepared(source: Source, tree: str, python: str) -> Generator[PyinfraCommand, None, None]:
+    """Bring the tree to the tag, run use_existing_torch.py, apply the patches, commit.
+
+    HEAD is a function of the inputs: the same on every host. Stray files and local edits go;
+    ignored files (a build's objects) stay. Where the tag moved upstream, the tree keeps the commit
+    that it was first fetched at.
+    """
+    found = host.get_fact(SourceTree, tree=tree, tag=source.tag)
+    settled = f"{tree} is {source.tag} with {len(source.patches)} patches"
+    yield from carry_out(plan(found, source, tree, python), settled=settled)
+
+
+def _faults(found: FoundTree, source: Source) -> list[str]:
+    faults = []
+    if found["inputs"] != source.digest():
+        faults.append(f"is not {source.tag} with our patches")
+    elif found["parent"] != found["tag_commit"]:
+        faults.append(f"does not stand on {source.tag}")
+    elif found["head"] != found["recorded_head"]:
+        wanted = found["recorded_head"][:12] or "one that we prepared"
+        faults.append(f"is at commit {found['head'][:12]}, wanted {wanted}")
+    if found["repository"] != source.repository:
+        faults.append(f"comes from {found['repository']}, wanted {source.repository}")
+    if found["change_count"]:
+        faults.append(f"has {found['change_count']} local changes: {', '.join(found['changes'])}")
+    return faults
