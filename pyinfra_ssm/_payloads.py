@@ -267,14 +267,14 @@ class EncryptionChallenge:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelClosed:
-    """`output` says why when something went wrong, and is empty after an ordinary end."""
+class ClosingNotice:
+    """Why a channel closed: `output` is empty after an ordinary end."""
 
     session_id: str
     output: str = ""
 
     @classmethod
-    def decode(cls, payload: bytes) -> "ChannelClosed":
+    def decode(cls, payload: bytes) -> "ClosingNotice":
         members = _load(payload, "channel_closed")
         what = "channel_closed"
         return cls(
