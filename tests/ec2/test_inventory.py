@@ -1,0 +1,197 @@
+"""inventory.py against a cloud on loopback."""
+
+import json
+import logging
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyinfra.api.exceptions import PyinfraError
+
+from facts.aws import Aws
+from tests.ec2.cloud import Cloud, Fault
+
+ROOT = Path(__file__).parents[2]
+IMAGE = "ami-0123456789abcdef0"  # moto takes any
+
+
+def run_inventory(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the file as pyinfra's own command does."""
+    command = [sys.executable, "-m", "pyinfra", "inventory.py", "debug-inventory", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def groups() -> dict[str, dict[str, dict[str, str]]]:
+    """Run the file alone; return group -> host name -> its data."""
+    made = runpy.run_path(str(ROOT / "inventory.py"))
+    return {
+        key: dict(value)
+        for key, value in made.items()
+        if isinstance(value, list) and not key.startswith("_")
+    }
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What pyinfra's logger is told."""
+    caplog.set_level(logging.INFO, logger="pyinfra")
+    return caplog
+
+
+def launch(aws: Aws, **changes: Any) -> list[str]:
+    """Launch instances of ours behind the code's back; returns their ids."""
+    tags = {"ManagedBy": "vllm-g5g", "Name": "one"} | changes.pop("tags", {})
+    asked: dict[str, Any] = {
+        "ImageId": IMAGE,
+        "InstanceType": "g5g.2xlarge",
+        "MinCount": 1,
+        "MaxCount": 1,
+        "TagSpecifications": [
+            {
+                "ResourceType": "instance",
+                "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+            }
+        ],
+    }
+    answer = aws.ec2.run_instances(**asked | changes)
+    return [entry["InstanceId"] for entry in answer["Instances"]]
+
+
+def test_hosts_are_grouped_and_the_rest_is_skipped_with_a_reason(
+    aws: Aws, cloud: Cloud, said: pytest.LogCaptureFixture
+) -> None:
+    (arm,) = launch(aws)
+    (x86,) = launch(aws, InstanceType="g4dn.xlarge", tags={"Name": "two"})
+    (stopped,) = launch(aws)
+    (silent,) = launch(aws)
+    (strange,) = launch(aws, tags={"ManagedBy": "somebody else"})
+    aws.ec2.stop_instances(InstanceIds=[stopped])
+    cloud.pings[silent] = "ConnectionLost"
+
+    found = groups()
+
+    assert {name: list(hosts) for name, hosts in found.items()} == {
+        "g5g": [f"@ssm/{arm}"],
+        "g4dn": [f"@ssm/{x86}"],
+        "one": [f"@ssm/{arm}"],
+        "two": [f"@ssm/{x86}"],
+    }
+    assert found["g5g"][f"@ssm/{arm}"]["ssm_region"] == "us-east-1"
+    assert f"skipped {stopped} (one): stopped" in said.text
+    assert f"skipped {silent} (one): its agent is ConnectionLost, not Online" in said.text
+    assert strange not in said.text
+
+
+def test_a_spot_instance_taken_back_is_skipped_with_ec2s_reason(
+    aws: Aws, cloud: Cloud, said: pytest.LogCaptureFixture
+) -> None:
+    launch(aws)
+    (taken,) = launch(aws, InstanceMarketOptions={"MarketType": "spot"})
+    words = "Server.SpotInstanceTermination: Spot instance termination"
+    cloud.end(taken, "shutting-down", "Server.SpotInstanceTermination", words)
+
+    groups()
+
+    assert f"skipped {taken} (one): shutting-down: {words}" in said.text
+
+
+def test_120_instances_are_found_over_several_pages(aws: Aws, cloud: Cloud) -> None:
+    for _ in range(120):  # one by one: moto pages by reservation, EC2 by instance
+        launch(aws)
+    cloud.calls.clear()
+
+    assert len(groups()["g5g"]) == 120
+    assert cloud.actions().count("DescribeInstances") == 2
+    assert cloud.actions().count("DescribeInstanceInformation") == 3
+
+
+def test_an_empty_account_says_how_to_make_an_instance(cloud: Cloud) -> None:
+    with pytest.raises(PyinfraError, match=r"\[us-east-1\].*pyinfra @local provision\.py"):
+        groups()
+
+
+def test_no_host_online_names_each_reason(aws: Aws, cloud: Cloud) -> None:
+    (silent,) = launch(aws)
+    cloud.all_online = False
+
+    with pytest.raises(PyinfraError, match=f"{silent} is unknown to Systems Manager"):
+        groups()
+
+
+def test_prices_that_may_not_be_read_are_a_warning(
+    aws: Aws, cloud: Cloud, said: pytest.LogCaptureFixture
+) -> None:
+    launch(aws, InstanceMarketOptions={"MarketType": "spot"})
+    cloud.faults.append(Fault("DescribeSpotPriceHistory", "UnauthorizedOperation", "No."))
+
+    assert len(groups()["g5g"]) == 1
+    assert "no costs: [us-east-1] cannot read the spot prices" in said.text
+    assert "up 0 min, ? USD" in said.text
+
+
+def test_a_throttled_call_is_repeated(aws: Aws, cloud: Cloud) -> None:
+    launch(aws)
+    cloud.faults.append(Fault("DescribeInstances", "RequestLimitExceeded", "Slow", times=5))
+
+    assert len(groups()["g5g"]) == 1
+
+
+def test_throttling_without_end_is_one_line(cloud: Cloud) -> None:
+    cloud.faults.append(Fault("DescribeInstances", "RequestLimitExceeded", "Slow"))
+
+    with pytest.raises(PyinfraError, match=r"RequestLimitExceeded: Slow\. .* wait a minute"):
+        groups()
+    assert cloud.actions() == ["DescribeInstances"] * 6
+
+
+def test_the_command_groups_the_hosts_for_the_connector(aws: Aws, cloud: Cloud) -> None:
+    (arm,) = launch(aws)
+
+    ran = run_inventory("--json")
+
+    assert ran.returncode == 0, ran.stderr
+    (host,) = json.loads(ran.stdout)  # the listing goes to standard error alone
+    assert host["name"] == f"@ssm/{arm}"
+    assert {"g5g", "one"} <= set(host["groups"])
+
+
+FAULTS = {
+    "denied": ("UnauthorizedOperation", ["Allow DescribeInstances", "docs/iam/operator.json"]),
+    "expired": ("ExpiredToken", ["Renew the credentials"]),
+    "clock": ("RequestExpired", ["Renew the credentials", "clock"]),
+}
+
+
+@pytest.mark.parametrize(("code", "words"), FAULTS.values(), ids=FAULTS)
+def test_the_command_shows_a_fault_on_one_line(cloud: Cloud, code: str, words: list[str]) -> None:
+    cloud.faults.append(Fault("DescribeInstances", code, "As told"))
+
+    assert_one_line(run_inventory(), [f"{code}: As told.", *words])
+
+
+def test_the_command_without_credentials_says_where_to_put_them(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+
+    assert_one_line(run_inventory(), ["NoCredentialsError", "Set AWS_PROFILE"])
+
+
+def test_the_command_without_a_region_says_where_to_put_it(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+
+    assert_one_line(run_inventory(), ["NoRegionError", "Set AWS_REGION"])
+
+
+def assert_one_line(ran: subprocess.CompletedProcess[str], words: list[str]) -> None:
+    (line,) = [line for line in ran.stderr.splitlines() if "pyinfra error" in line]
+    assert ran.returncode == 1
+    assert [word for word in words if word not in line] == []
+    assert "Traceback" not in ran.stderr
