@@ -1,0 +1,127 @@
+"""A container that stands in for one GPU host: boot it, ask it, commit it, remove it.
+
+`python -m tests.container.host up|down [NAME]` does the first and the last by hand.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.container import engine as engines
+from tests.container import image, machine
+from tests.container.console import StepFailed
+from tests.container.engine import Engine, boot_flags
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache"
+TRY_NAME = "vllm-g5g-try"
+TEST_PREFIX = "vllm-g5g-test-"
+BOOT_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Host:
+    """One running container; `name` is also what pyinfra's connector is given."""
+
+    engine: Engine
+    name: str
+
+    @property
+    def address(self) -> str:
+        """The name of this host for pyinfra, such as @podman/vllm-g5g-try."""
+        return f"@{self.engine.program}/{self.name}"
+
+    def attempt(self, script: str) -> "subprocess.CompletedProcess[str]":
+        """Run a shell script as root inside, whatever comes of it."""
+        return self.engine.attempt("exec", self.name, "sh", "-c", script)
+
+    def run(self, script: str) -> str:
+        """Run a shell script as root inside and return what it printed.
+
+        Raises:
+            StepFailed: it exited non-zero; the message carries its standard error.
+        """
+        return self.engine.run("exec", self.name, "sh", "-c", script)
+
+    def commit(self, tag: str) -> None:
+        """Save the file system as an image. Services go on; what is mounted is not in it."""
+        self.engine.run("commit", self.name, tag)
+
+    def remove(self) -> None:
+        """End the container and drop its file system."""
+        self.engine.attempt("rm", "--force", "--time", "2", self.name)
+
+
+def boot(engine: Engine, image_name: str, name: str) -> Host:
+    """Start a fresh container of that name and wait until systemd has started everything.
+
+    Raises:
+        StepFailed: systemd does not come up within BOOT_SECONDS; the message has what failed.
+    """
+    host = Host(engine, name)
+    host.remove()
+    this = machine.read()
+    engine.run(
+        "run", "--detach", "--name", name, *boot_flags(engine), *image.mounts(this, CACHE),
+        image_name, "/sbin/init",
+    )  # fmt: skip
+    image.configure(engine, name, this, CACHE)
+    _wait_for_systemd(host)
+    return host
+
+
+def find(engine: Engine, name: str) -> Host | None:
+    """Return the container of that name where it exists, started if it was stopped."""
+    state = engine.attempt("container", "inspect", "--format", "{{.State.Running}}", name)
+    if state.returncode:
+        return None
+    host = Host(engine, name)
+    if state.stdout.strip() != "true":
+        engine.run("start", name)
+        _wait_for_systemd(host)
+    return host
+
+
+def _wait_for_systemd(host: Host) -> None:
+    deadline = time.monotonic() + BOOT_SECONDS
+    state = "not started"
+    while time.monotonic() < deadline:
+        # --wait ends the moment that the boot does; before D-Bus is there it fails at once.
+        state = host.attempt("systemctl is-system-running --wait").stdout.strip()
+        if state == "running":
+            return
+        if state == "degraded":
+            break
+        time.sleep(0.2)
+    failed = host.attempt("systemctl --failed --plain --no-legend").stdout.strip()
+    raise StepFailed(
+        f"[{host.name}] systemd is {state or 'not answering'}, wanted running. Failed units: "
+        f"{failed or 'none'}. See `{host.engine.program} logs {host.name}`."
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Bring a stand-in up or take it down by hand."""
+    parser = argparse.ArgumentParser(prog="python -m tests.container.host", description=__doc__)
+    parser.add_argument("action", choices=("up", "down"))
+    parser.add_argument("name", nargs="?", default=TRY_NAME)
+    chosen = parser.parse_args(arguments)
+    try:
+        engine = engines.find()
+        if chosen.action == "down":
+            Host(engine, chosen.name).remove()
+            return 0
+        engine, image_name = image.ensure(engine, CACHE)
+        host = find(engine, chosen.name) or boot(engine, image_name, chosen.name)
+    except StepFailed as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"{host.address} is up ({engine}, {image_name})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
