@@ -171,6 +171,27 @@ _TABLE = (
 SUPPORTED: Final = {version.number: version for version in _TABLE}
 
 
+@dataclass(frozen=True)
+class Sdist:
+    """A source distribution of vLLM in the Python package index."""
+
+    number: str
+    sha256: str
+
+
+# A version that has a git tag only is locked from, and its patches checked on, the nearest release.
+_STAND_INS = {
+    "0.27.2rc0": Sdist("0.27.1", "eec2d54d137ac1e59cb4c39226dfee1943eefc8f4788f5821d7300d6acbdb646")
+}
+
+
+def sdist_of(version: Version) -> Sdist:
+    """Return the source distribution of a listed version, or of the release nearest to it."""
+    if version.sdist_sha256 is None:
+        return _STAND_INS[version.number]
+    return Sdist(version.number, version.sdist_sha256)
+
+
 # The versions that a machine without a GPU can be given: real kernels come in a wheel of their own
 # there, and of these only 0.32.0 was installed and served from. [measured]
 CPU_VERSIONS: Final = ("0.32.0",)
