@@ -8,7 +8,7 @@ import sys
 QUERY = ["dpkg-query", "--show", "--showformat"]
 FORMAT = "${Package}\t${db:Status-Status}\t${db:Status-Eflag}\t${Version}\n"
 SETTLED = {"installed", "not-installed", "config-files"}
-# dpkg keeps numbered journals here; any that remain mean that it was killed. [dpkg: lib/dpkg/dbmodify.c]
+# dpkg keeps numbered journals here; one that remains means that it was killed.
 JOURNALS = "/var/lib/dpkg/updates"
 
 

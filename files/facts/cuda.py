@@ -1,0 +1,157 @@
+"""Print what this host has of the CUDA toolkit and of NVIDIA's repository, as JSON.
+
+Argument: JSON with `package`, `home` and `files` (relative to `home`, which make a toolkit whole).
+With `mark` (text by which an apt source of the repository is known) and `keyring_version` the
+answer is about the repository, else about what an installation of the toolkit would do.
+"""
+
+import glob
+import grp
+import hashlib
+import json
+import os
+import pwd
+import re
+import stat
+import subprocess
+import sys
+
+SOURCES = ["/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list"]
+SOURCES += ["/etc/apt/sources.list.d/*.sources"]
+KEYRING_PACKAGE = "cuda-keyring"
+KEYRING = "/usr/share/keyrings/cuda-archive-keyring.gpg"
+PUBLIC_KEY = 6  # packet tag [RFC 9580, section 5]
+
+
+def output(*command):
+    """Return a command's output; empty where it fails or does not exist."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def release():
+    with open("/etc/os-release") as file:
+        fields = dict(line.strip().split("=", 1) for line in file if "=" in line)
+    return {key: fields.get(key, "").strip('"') for key in ("ID", "VERSION_ID")}
+
+
+def sources(mark):
+    found = {}
+    for path in sorted(path for pattern in SOURCES for path in glob.glob(pattern)):
+        with open(path, "rb") as file:
+            content = file.read()
+        if mark.encode() in content:
+            found[path] = describe(path, content)
+    return found
+
+
+def describe(path, content):
+    status = os.stat(path)
+    return {
+        "kind": "file",
+        "mode": format(stat.S_IMODE(status.st_mode), "o"),
+        "user": pwd.getpwuid(status.st_uid).pw_name,
+        "group": grp.getgrgid(status.st_gid).gr_name,
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "content": content.decode("utf-8", "replace"),
+    }
+
+
+def packets(data):
+    """Yield tag and body of each OpenPGP packet; a length of unknown kind ends it."""
+    at = 0
+    while at < len(data) and data[at] & 0x80:
+        if data[at] & 0x40:
+            tag, at, size = data[at] & 0x3F, *new_length(data, at + 1)
+        else:
+            width = 1 << (data[at] & 3)
+            tag, size = (data[at] >> 2) & 0xF, int.from_bytes(data[at + 1 : at + 1 + width], "big")
+            at += 1 + width
+        yield tag, data[at : at + size]
+        at += size
+
+
+def new_length(data, at):
+    first = data[at]
+    if first < 192:
+        return at + 1, first
+    if first < 224:
+        return at + 2, ((first - 192) << 8) + data[at + 1] + 192
+    return at + 5, int.from_bytes(data[at + 1 : at + 5], "big")
+
+
+def fingerprints():
+    """Return the fingerprints of the version 4 primary keys in the keyring, as upper-case hex."""
+    try:
+        with open(KEYRING, "rb") as file:
+            data = file.read()
+        keys = [body for tag, body in packets(data) if tag == PUBLIC_KEY and body[:1] == b"\4"]
+    except (OSError, IndexError):
+        return []
+    framed = [b"\x99" + len(key).to_bytes(2, "big") + key for key in keys]
+    return [hashlib.sha1(key).hexdigest().upper() for key in framed]
+
+
+def installed(package):
+    fields = output("dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", package).split()
+    return fields[1] if fields[:1] == ["installed"] else None
+
+
+def older(version, wanted):
+    return bool(version) and not subprocess.call(
+        ["dpkg", "--compare-versions", version, "lt", wanted]
+    )
+
+
+def owners(paths):
+    """Return the packages that should have brought these paths."""
+    listed = [output("dpkg-query", "-S", os.path.realpath(path)) for path in paths]
+    return sorted({line.split(":")[0] for text in listed for line in text.splitlines()})
+
+
+def toolkit(package, home, files):
+    nvcc = os.path.join(home, "bin", "nvcc")
+    version = re.search(r"release ([\d.]+)", output(nvcc, "--version"))
+    missing = [file for file in files if not os.path.exists(os.path.join(home, file))]
+    broken = [os.path.join(home, file) for file in missing] + ([] if version else [nvcc])
+    return {
+        "installed": installed(package),
+        "nvcc": version.group(1) if version else None,
+        "missing": missing,
+        "owners": owners(broken),
+    }
+
+
+def repository(mark, keyring_version):
+    keyring = installed(KEYRING_PACKAGE)
+    return {
+        "architecture": output("dpkg", "--print-architecture").strip(),
+        "release": release(),
+        "sources": sources(mark),
+        "keyring": keyring,
+        "keyring_is_older": older(keyring, keyring_version),
+        "fingerprints": fingerprints(),
+    }
+
+
+def installation(package):
+    """Return what installing would touch (None where apt cannot tell yet), and the space for it."""
+    text = output("apt-get", "--simulate", "--no-install-recommends", "install", "--", package)
+    usage = os.statvfs("/usr/local")
+    return {
+        "touches": re.findall(r"^(?:Inst|Remv) (\S+)", text, re.MULTILINE) or None,
+        "free": usage.f_bavail * usage.f_frsize,
+    }
+
+
+asked = json.loads(sys.argv[1])
+package = asked["package"]
+found = {"toolkit": toolkit(package, asked["home"], asked["files"])}
+if "mark" in asked:
+    found.update(repository(asked["mark"], asked["keyring_version"]))
+else:
+    found.update(installation(package))
+print(json.dumps(found))
