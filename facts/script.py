@@ -14,12 +14,19 @@ from pyinfra.api.exceptions import FactProcessError
 FILES = Path(__file__).resolve().parent.parent / "files"
 
 
-def program(file_name: str, *arguments: str) -> StringCommand:
-    """Return the command that runs files/facts/`file_name` on the host."""
-    source = (FILES / "facts" / file_name).read_text()
-    return StringCommand(
-        "python3", "-I", "-c", QuoteString(source), *map(QuoteString, map(str, arguments))
+def program(file_name: str, *arguments: str, interpreter: str = "python3") -> StringCommand:
+    """Return the command that runs files/facts/`file_name` on the host.
+
+    Where the interpreter is given by its path and there is none, the answer is null.
+    """
+    source = QuoteString((FILES / "facts" / file_name).read_text())
+    run = StringCommand(
+        *(QuoteString(interpreter), "-I", "-c", source, *map(QuoteString, map(str, arguments)))
     )
+    if interpreter == "python3":
+        return run
+    absent = StringCommand("[", "!", "-x", QuoteString(interpreter), "]")
+    return StringCommand("if", absent, "; then", "echo null", "; else", run, "; fi")
 
 
 def answer(output: list[str]) -> Any:

@@ -94,7 +94,9 @@ def apply_patch(worktree, tag, patch):
     say(f"applying {patch['name']}")
     done = git(worktree, "apply", "--verbose", "--whitespace=nowarn", "-", stdin=patch["text"])
     if done.returncode != 0:
-        faults = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+        said = done.stderr.splitlines()
+        faults = [line for line in said if line.startswith(("error: patch", "error: corrupt"))]
+        faults = faults or [line for line in said if line.startswith("error:")]
         sys.exit(
             f"patch {patch['name']} does not apply to {tag} (it is for {patch['versions']}): "
             f"{'; '.join(faults)}. Rebase it, or set vllm_version to one that it is for."

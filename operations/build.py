@@ -1,0 +1,147 @@
+"""vLLM built from its patched tree and installed, once for all that goes into it."""
+
+import hashlib
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+
+from pyinfra import host
+from pyinfra.api import operation
+from pyinfra.api.command import PyinfraCommand
+
+from facts.build import FoundBuild, VllmBuild
+from facts.script import FILES
+from operations.jobs import Job
+from operations.steps import Refusal, Step, carry_out
+
+UNIT = "vllm-build.service"
+GIB = 1024**3
+# Left to the rest of the host, the SSM agent above all, while compilers run.
+RESERVED_MEMORY = 2 * GIB
+# A compiler job without FlashAttention 3 peaks at about 1.1 GiB, and one unit at 3.1 GiB by itself:
+# (GiB - 4) / 1.1 jobs. [measured on x86-64 with nvcc 13.0]
+MEMORY_BASE, MEMORY_PER_JOB = 4.0, 1.1  # GiB
+
+
+@dataclass(frozen=True)
+class Build:
+    """Everything that goes into a build but what the host itself brings (torch, Python)."""
+
+    version: str  # what the installed vLLM must call itself
+    source_digest: str
+    environment: Mapping[str, str]
+    requirements_lock: str  # text: built and served with these
+    kernels_lock: str  # text: a wheel that ships compiled kernels; "" to compile them
+    artifacts: tuple[str, ...]  # globs in the package that must match after the build
+    jobs: int | None  # compiler jobs; None: by the host's memory and cores
+
+    def inputs(self, torch: str, python: str) -> dict[str, str]:
+        """Return what the stamp records; a difference in any value is a reason to build."""
+        return {
+            "version": self.version,
+            "source": self.source_digest,
+            "environment": _digest(json.dumps(dict(self.environment), sort_keys=True)),
+            "requirements": _digest(self.requirements_lock),
+            "kernels": _digest(self.kernels_lock),
+            "torch": torch,
+            "python": python,
+        }
+
+
+@dataclass(frozen=True)
+class Places:
+    """Absolute paths on the host."""
+
+    tree: str
+    python: str
+    stamp: str
+    work: str
+    log: str
+
+
+def jobs_for(cores: int, memory_bytes: int) -> int:
+    """Return how many compiler jobs fit the memory, never more than the cores and at least one."""
+    return max(1, min(cores, int((memory_bytes / GIB - MEMORY_BASE) / MEMORY_PER_JOB)))
+
+
+def plan(found: FoundBuild | None, build: Build, places: Places) -> list[Step | Refusal]:
+    """Return the one step that builds, attaches to the running build, or installs again."""
+    if found is None:
+        return [Refusal(f"found no {places.python}, wanted the interpreter with torch: set python")]
+    faults = _faults(found, build)
+    if not faults:
+        return []
+    command = _job(found, places).command(_specification(found, build, places))
+    return [Step(f"vLLM {build.version} {'; '.join(faults)}", command)]
+
+
+@operation()
+def installed(build: Build, places: Places) -> Generator[PyinfraCommand, None, None]:
+    """Build and install where the stamp tells of other inputs, or what it tells of is damaged.
+
+    Where only the installed files are damaged and the wheel is still whole, that is installed
+    again, which takes seconds.
+    """
+    found = host.get_fact(VllmBuild, python=places.python, stamp=places.stamp, unit=UNIT)
+    yield from carry_out(plan(found, build, places), settled=f"vLLM {build.version} is built")
+
+
+def _faults(found: FoundBuild, build: Build) -> list[str]:
+    if found["running"]:
+        return ["is being built, waiting for it"]
+    stamp = found["stamp"]
+    if stamp is None:
+        return ["has not been built"]
+    wanted, had = build.inputs(found["torch"], found["python"]), stamp["inputs"]
+    faults = [
+        f"was built with {name} {_short(had.get(name))}, wanted {_short(wanted[name])}"
+        for name in wanted
+        if had.get(name) != wanted[name]
+    ]
+    if found["installed"] != stamp["outputs"]["version"]:
+        faults.append(f"is installed as {found['installed'] or 'nothing'}")
+    if found["damaged_count"]:
+        damaged = ", ".join(found["damaged"])
+        faults.append(f"has {found['damaged_count']} damaged files: {damaged}")
+    return faults
+
+
+def _job(found: FoundBuild, places: Places) -> Job:
+    bound = max(RESERVED_MEMORY, found["memory_bytes"] - RESERVED_MEMORY)
+    return Job(
+        unit=UNIT,
+        description="the build of vLLM",
+        python=places.python,
+        program=FILES / "build" / "build_vllm.py",
+        work=places.work,
+        log=places.log,
+        # Compilers that outgrow this are killed instead of the SSM agent (amazon-ssm-agent #204).
+        properties={"MemoryMax": str(bound)},
+    )
+
+
+def _specification(found: FoundBuild, build: Build, places: Places) -> dict[str, object]:
+    jobs = build.jobs or jobs_for(found["cores"], found["memory_bytes"])
+    return {
+        "version": build.version,
+        "inputs": build.inputs(found["torch"], found["python"]),
+        "environment": {
+            **build.environment,
+            "MAX_JOBS": str(jobs),
+            "VLLM_VERSION_OVERRIDE": build.version,
+        },
+        "kernels_lock": build.kernels_lock,
+        "artifacts": list(build.artifacts),
+        "tree": places.tree,
+        "python": places.python,
+        "stamp": places.stamp,
+        "work": places.work,
+    }
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _short(value: str | None) -> str:
+    return "nothing" if value is None else value[:12]

@@ -1,0 +1,100 @@
+"""The checkpoint that is served: complete, verified, and the one that was asked for."""
+
+import hashlib
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyinfra import host
+from pyinfra.api import operation
+from pyinfra.api.command import PyinfraCommand
+
+from facts.model import Checkpoint, FoundCheckpoint
+from facts.script import FILES
+from operations.jobs import Job
+from operations.steps import Step, carry_out
+
+UNIT = "vllm-model.service"
+
+
+@dataclass(frozen=True)
+class Producer:
+    """A program that writes a checkpoint, and the name of what it writes."""
+
+    identity: str
+    program: Path
+    arguments: tuple[str, ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()  # of the unit that it runs in
+
+
+def trained() -> Producer:
+    """Return the producer of the tiny Gemma 4, trained on the host in seconds."""
+    program = FILES / "model" / "train_tiny.py"
+    digest = hashlib.sha256(program.read_bytes()).hexdigest()
+    return Producer(f"tiny Gemma 4 {digest[:12]}", program)
+
+
+def downloaded(
+    repository: str, revision: str, token_file: str | None, environment: Mapping[str, str]
+) -> Producer:
+    """Return the producer of a checkpoint of the model hub.
+
+    `token_file` is a root-only EnvironmentFile with HF_TOKEN, which systemd reads and hands to the
+    download alone; None for a checkpoint that anybody may have.
+    """
+    properties = [("Environment", f"{name}={value}") for name, value in environment.items()]
+    if token_file is not None:
+        properties.append(("EnvironmentFile", token_file))
+    return Producer(
+        f"{repository}@{revision}",
+        FILES / "model" / "download.py",
+        (repository, revision),
+        tuple(properties),
+    )
+
+
+def plan(
+    found: FoundCheckpoint | None, producer: Producer, directory: str, python: str, log: str
+) -> list[Step]:
+    """Return the one step that puts the checkpoint in its place."""
+    faults = ["is missing"] if found is None else _faults(found, producer)
+    if not faults:
+        return []
+    job = Job(
+        unit=UNIT,
+        description=f"the checkpoint {producer.identity}",
+        python=python,
+        program=FILES / "model" / "place.py",
+        work=f"{directory}.job",
+        log=log,
+        properties=dict(producer.properties),
+    )
+    given = {
+        "directory": directory,
+        "identity": producer.identity,
+        "python": python,
+        "producer": producer.program.read_text(),
+        "arguments": list(producer.arguments),
+    }
+    return [Step(f"{directory} {'; '.join(faults)}", job.command(given))]
+
+
+@operation()
+def present(
+    producer: Producer, directory: str, python: str, log: str
+) -> Generator[PyinfraCommand, None, None]:
+    """Make the directory hold exactly this checkpoint; a broken file is made again.
+
+    Weights of many GB are read again only where their size or time changed.
+    """
+    found = host.get_fact(Checkpoint, directory=directory)
+    settled = f"{directory} is {producer.identity}"
+    yield from carry_out(plan(found, producer, directory, python, log), settled=settled)
+
+
+def _faults(found: FoundCheckpoint, producer: Producer) -> list[str]:
+    if found["identity"] != producer.identity:
+        return [f"holds {found['identity']}, wanted {producer.identity}"]
+    if found["fault_count"]:
+        return [f"has {found['fault_count']} damaged files: {', '.join(found['faults'])}"]
+    return []
