@@ -5,6 +5,7 @@ of the one report from a real g5g host field. `upkeep/` regenerates the locks an
 against every source listed here.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -197,6 +198,21 @@ def sdist_of(version: Version) -> Sdist:
 CPU_VERSIONS: Final = ("0.32.0",)
 
 
+# What a complete build holds and must load, in every listed version. [source] FA2's extension is
+# not among them: without its kernels it is there and refuses to load. On the CPU: as installed
+# from the 0.32.0 wheel's kernels on x86_64. [measured]
+EXTENSIONS: Final[Mapping[Device, tuple[str, ...]]] = {
+    "cuda": (
+        "vllm._C_stable_libtorch",
+        "vllm._moe_C_stable_libtorch",
+        "vllm.cumem_allocator",
+        "vllm.fs_io_C",
+        "vllm.spinloop",
+    ),
+    "cpu": ("vllm._C", "vllm.fs_io_C", "vllm.spinloop"),
+}
+
+
 def lock_of(number: str, device: Device) -> str | None:
     """Return the file name in files/locks/ of a listed version; None where there is no lock."""
     listed = CPU_VERSIONS if device == "cpu" else SUPPORTED
@@ -220,10 +236,20 @@ class Patch:
     last: str | None
     half: Literal["python", "compiled"]
 
+    @property
+    def releases(self) -> str:
+        """Say which versions it is for, in words."""
+        if self.first is not None and self.first == self.last:
+            return self.first
+        since = self.first or next(iter(SUPPORTED))
+        return f"{since} to {self.last or next(reversed(SUPPORTED))}"
+
 
 # In the order in which they are applied.
 PATCHES: Final = (
     Patch("turing-tile-clamp.patch", "cuda", (8, 0), None, None, "python"),
+    Patch("no-fa3-extension.patch", "cuda", (8, 0), None, None, "compiled"),
+    Patch("no-fa2-kernels.patch", "cuda", (8, 0), None, None, "compiled"),
     Patch("cpu-slot-mapping.patch", "cpu", None, "0.32.0", "0.32.0", "python"),
 )
 
