@@ -1,0 +1,159 @@
+"""Where an emulated instance runs its commands: in a container, or on this machine."""
+
+import asyncio
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+SSM_USER = "ssm-user"  # whom the agent creates for sessions, with NOPASSWD sudo
+# Names the session in the environment of its processes, so that they can be found again; the real
+# agent sets no such variable.
+MARK = "SSM_EMULATOR_SESSION"
+_TERMINAL_ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+
+# $1: beginning of the mark, $2: signal, $3: how many processes, oldest first; 0 for all
+_SIGNAL_SCRIPT = f"""
+left=$3
+for pid in $(ls /proc | grep -x '[0-9]*' | sort -n); do
+    grep -zqs "^{MARK}=$1" "/proc/$pid/environ" || continue
+    kill -s "$2" "$pid" 2>/dev/null
+    left=$((left - 1)); [ "$left" = 0 ] && exit 0
+done
+exit 0
+"""
+
+# Stands in for sudo where this machine has none: whoever runs the emulator is its ssm-user. It
+# takes the options that pyinfra and its connectors use, and ignores those that set only a prompt
+# or a home.
+_SUDO = """#!/bin/sh
+while [ $# -gt 0 ]; do
+    case $1 in
+        -u) user=$2; shift 2 ;;
+        -p) shift 2 ;;
+        --) shift; break ;;
+        -*) shift ;;
+        *=*) export "$1"; shift ;;
+        *) break ;;
+    esac
+done
+if [ -n "${user-}" ] && [ "$user" != root ]; then exec runuser -u "$user" -- "$@"; fi
+exec "$@"
+"""
+
+
+class Machine(Protocol):
+    """What the agent needs of the operating system that it runs on."""
+
+    def command(
+        self, argv: Sequence[str], *, mark: str, elevated: bool, terminal: bool, cwd: str = "/"
+    ) -> list[str]:
+        """Return the argv, to be run on this machine, that runs `argv` on the machine meant."""
+
+    def environment(self, mark: str) -> dict[str, str]:
+        """Return the environment for what command() returned."""
+
+    def close(self) -> None:
+        """Remove what was made on this machine."""
+
+
+class ThisMachine:
+    """Runs commands here, as the user who runs the emulator."""
+
+    def __init__(self, extra: Mapping[str, str]) -> None:
+        self._extra = dict(extra)
+        self._tools: str | None = None
+        if shutil.which("sudo") is None:
+            self._tools = tempfile.mkdtemp(prefix="ssm-emulator-")
+            sudo = Path(self._tools, "sudo")
+            sudo.write_text(_SUDO)
+            sudo.chmod(0o755)
+
+    def command(
+        self, argv: Sequence[str], *, mark: str, elevated: bool, terminal: bool, cwd: str = "/"
+    ) -> list[str]:
+        del mark, terminal
+        root = ["sudo", "-n", "--"] if elevated and os.geteuid() != 0 else []
+        return ["env", "-C", cwd, *root, *argv]
+
+    def environment(self, mark: str) -> dict[str, str]:
+        ours = {"HOME": os.environ.get("HOME", "/"), "PATH": os.environ.get("PATH", os.defpath)}
+        variables = _TERMINAL_ENVIRONMENT | ours | self._extra | {MARK: mark}
+        if self._tools is not None:
+            variables["PATH"] += os.pathsep + self._tools
+        return variables
+
+    def close(self) -> None:
+        if self._tools is not None:
+            shutil.rmtree(self._tools, ignore_errors=True)
+
+
+class Container:
+    """Runs commands in a running podman or Docker container, as ssm-user where that user exists.
+
+    `engine` is the command line of the engine, for example `podman --runtime runc`.
+    """
+
+    def __init__(self, name: str, engine: str, extra: Mapping[str, str]) -> None:
+        self._name = name
+        self._engine = shlex.split(engine)
+        self._extra = dict(extra)
+        self._user: str | None = None
+
+    async def find_user(self) -> None:
+        """Look for ssm-user once; raise RuntimeError if the container does not answer."""
+        found, said = await _run([*self._engine, "exec", self._name, "id", SSM_USER])
+        if found and "no such user" not in said.lower():
+            raise RuntimeError(
+                f"container {self._name} runs no commands: {said.strip() or found}; "
+                f"is it up? ({shlex.join([*self._engine, 'ps'])})"
+            )
+        self._user = None if found else SSM_USER
+
+    def command(
+        self, argv: Sequence[str], *, mark: str, elevated: bool, terminal: bool, cwd: str = "/"
+    ) -> list[str]:
+        user = "root" if elevated or self._user is None else self._user
+        home = "/root" if user == "root" else f"/home/{user}"
+        variables = _TERMINAL_ENVIRONMENT | {"HOME": home} | self._extra | {MARK: mark}
+        flags = ["--interactive", "--tty"] if terminal else []
+        env = [part for name, value in variables.items() for part in ("--env", f"{name}={value}")]
+        where = ["--user", user, "--workdir", cwd]
+        return [*self._engine, "exec", *flags, *where, *env, self._name, *argv]
+
+    def environment(self, mark: str) -> dict[str, str]:
+        del mark  # goes to the container by --env; the engine itself keeps our environment
+        return dict(os.environ)
+
+    def close(self) -> None:
+        """Nothing of ours is in the container."""
+
+
+async def send_signal(machine: Machine, mark: str, signal: str, at_most: int = 0) -> None:
+    """Signal the oldest processes whose mark begins with `mark`; all of them for 0."""
+    script = ["sh", "-c", _SIGNAL_SCRIPT, "sh", mark, signal, str(at_most)]
+    await _run(machine.command(script, mark="", elevated=True, terminal=False))
+
+
+async def has_program(machine: Machine, program: str) -> bool:
+    """Say whether the machine finds `program` on its PATH."""
+    look = ["sh", "-c", 'command -v -- "$1"', "sh", program]
+    argv = machine.command(look, mark="", elevated=False, terminal=False)
+    return (await _run(argv, machine.environment("")))[0] == 0
+
+
+async def _run(
+    argv: Sequence[str], environment: Mapping[str, str] | None = None
+) -> tuple[int, str]:
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env=environment,
+    )
+    output, _ = await process.communicate()
+    return process.returncode or 0, output.decode(errors="replace")

@@ -1,0 +1,94 @@
+"""Processes of a session or of Run Command, started on a machine and ended as the agent does."""
+
+import asyncio
+import fcntl
+import os
+import struct
+import termios
+import tty
+from collections.abc import Sequence
+from contextlib import suppress
+
+from pyinfra_ssm.emulator.descriptors import Descriptor
+from pyinfra_ssm.emulator.machines import Container, Machine, send_signal
+
+Process = asyncio.subprocess.Process
+
+
+async def start(
+    machine: Machine,
+    argv: Sequence[str],
+    *,
+    mark: str,
+    elevated: bool,
+    stdout: int,
+    stderr: int,
+    cwd: str = "/",
+) -> Process:
+    """Start `argv` in a process group of its own, stdin at end of file."""
+    return await asyncio.create_subprocess_exec(
+        *machine.command(argv, mark=mark, elevated=elevated, terminal=False, cwd=cwd),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        env=machine.environment(mark),
+        start_new_session=True,
+    )
+
+
+async def start_in_terminal(
+    machine: Machine, argv: Sequence[str], *, mark: str, elevated: bool
+) -> tuple[Process, Descriptor]:
+    """Start `argv` on a new terminal; return the process and the terminal's near side."""
+    near, far = os.openpty()
+    if isinstance(machine, Container):
+        # The engine makes a second terminal, inside. This one must not touch what passes, also
+        # before the engine has come round to setting it raw.
+        tty.setraw(far)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *machine.command(argv, mark=mark, elevated=elevated, terminal=True),
+            stdin=far,
+            stdout=far,
+            stderr=far,
+            env=machine.environment(mark),
+            start_new_session=True,
+            preexec_fn=_take_terminal,
+        )
+    except BaseException:
+        os.close(near)
+        raise
+    finally:
+        os.close(far)
+    return process, Descriptor(near)
+
+
+def _take_terminal() -> None:
+    """Make stdin the controlling terminal of the new process, so that a hang-up reaches it."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def set_size(terminal: Descriptor, columns: int, rows: int) -> None:
+    """Set the size of a terminal, in characters."""
+    size = struct.pack("HHHH", rows & 0xFFFF, columns & 0xFFFF, 0, 0)
+    fcntl.ioctl(terminal.fileno(), termios.TIOCSWINSZ, size)
+
+
+async def interrupt(machine: Machine, process: Process, mark: str, signal: int) -> None:
+    """Send a signal to the command itself, not to its children."""
+    if isinstance(machine, Container):
+        await send_signal(machine, mark, str(signal), at_most=1)
+    else:
+        with suppress(ProcessLookupError):
+            process.send_signal(signal)
+
+
+async def kill(machine: Machine, process: Process, mark: str) -> None:
+    """Kill the command as the agent does: the direct child alone, with SIGKILL."""
+    if process.returncode is not None:
+        return
+    if isinstance(machine, Container):
+        await send_signal(machine, mark, "KILL", at_most=1)
+    with suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()
