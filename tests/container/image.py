@@ -16,8 +16,10 @@ from tests.container.engine import Engine, boot_flags, choose_runtime
 from tests.container.machine import Machine
 
 REPOSITORY = "localhost/vllm-g5g-host"
-PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "python3-venv", "sudo", "procps")
-PACKAGES += ("ca-certificates", "iproute2")
+PACKAGES = [
+    *("systemd", "systemd-sysv", "dbus", "python3", "python3-venv", "sudo"),
+    *("ca-certificates", "procps", "iproute2"),
+]
 # The CPU build of the torch that vLLM 0.32.0 pins; the AMI has a CUDA build in the same place.
 TORCH = "2.13.0+cpu"
 PIP = "25.3"
@@ -73,7 +75,7 @@ def exists(engine: Engine, tag: str) -> bool:
 
 def configure(engine: Engine, name: str, host: Machine, cache: Path) -> None:
     """Write this machine's pip and apt set-up into a container, running or not."""
-    files = {"/etc/pip.conf": host.pip_conf}
+    files = {"/etc/pip.conf": machine.pip_conf(host.pip)}
     if host.apt_conf:
         files["/etc/apt/apt.conf.d/90-machine"] = host.apt_conf
     for number, (path, content) in enumerate(files.items()):

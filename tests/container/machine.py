@@ -21,8 +21,10 @@ PIP_CACHE = "/var/cache/pip"  # in the container; this machine's .cache/pip is m
 # Options of pip that say where packages come from; the rest of a user's settings is theirs.
 _PIP_INDEXES = ("index-url", "extra-index-url")
 _PIP_PATHS = (*_PIP_INDEXES, "find-links", "constraint", "cert", "client-cert")
-_PIP_OPTIONS = (*_PIP_PATHS, "no-index", "trusted-host", "proxy", "timeout", "default-timeout")
-_PIP_OPTIONS += ("retries", "prefer-binary", "disable-pip-version-check")
+_PIP_OPTIONS = (
+    *(*_PIP_PATHS, "no-index", "trusted-host", "proxy", "timeout", "default-timeout"),
+    *("retries", "prefer-binary", "disable-pip-version-check"),
+)
 _PIP_LINE = re.compile(r"(?P<scope>.+?)\.(?P<option>[a-z-]+)=(?P<value>'.*'|\".*\")", re.DOTALL)
 _APT_LINE = re.compile(
     r"Acquire::(https?::[\w.:-]+|Retries|ForceIPv[46]|Check-Date|Check-Valid-Until) \"[^\"]+\";"
@@ -33,7 +35,7 @@ _APT_LINE = re.compile(
 class Machine:
     """The registries' set-up: file contents for the container, and what to mount read-only."""
 
-    pip_conf: str
+    pip: Mapping[str, str]  # option to value
     apt_conf: str
     apt_sources: tuple[str, ...]
     mounts: tuple[Path, ...]
@@ -48,7 +50,7 @@ def read() -> Machine:
     )  # fmt: skip
     folders = [CERTIFICATES.resolve(), *pip_folders(pip)] if CERTIFICATES.exists() else []
     return Machine(
-        pip_conf=pip_conf(pip),
+        pip=pip,
         apt_conf=apt_conf(_output("apt-config", "dump", "Acquire"), os.environ),
         apt_sources=apt_sources(targets),
         mounts=tuple(dict.fromkeys(folders)),

@@ -1,0 +1,97 @@
+"""Run pyinfra as a user does, and say truthfully what it would do or did."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).resolve().parents[2]
+INVENTORY = Path(__file__).with_name("inventory.py")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run of pyinfra came to; operations by name, in the order in which they ran.
+
+    `planned` is what a dry run foretold (with --yes pyinfra does not look ahead), `changed` what
+    yielded a command. When a host fails while pyinfra prepares there is no report: all are empty.
+    """
+
+    code: int
+    planned: tuple[str, ...]
+    changed: tuple[str, ...]
+    failed: tuple[str, ...]
+    log: str  # all that pyinfra showed
+
+    @property
+    def clean(self) -> bool:
+        """True where it ended well and nothing was foretold or changed."""
+        return self.code == 0 and not self.planned and not self.changed and not self.failed
+
+
+def run(
+    address: str,
+    data: Mapping[str, object],
+    *flags: str,
+    deploy: str = "deploy.py",
+    show: bool = False,
+    log: Path | None = None,
+) -> Run:
+    """Run `deploy` on the stand-in with its inventory data; `show` passes its lines on.
+
+    Flags are pyinfra's own; "--dry" foretells and writes nothing.
+    """
+    agreed = () if "--dry" in flags else ("--yes",)
+    command = [sys.executable, "-m", "pyinfra", str(INVENTORY), deploy, "--json", *agreed, *flags]
+    stand_in = json.dumps({"address": address, "data": dict(data)})
+    environment = {**os.environ, "VLLM_G5G_STAND_IN": stand_in, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        shown: list[str] = []
+        reader = threading.Thread(target=_follow, args=(process.stderr, shown, show))
+        reader.start()
+        report = process.stdout.read()
+        reader.join()
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("".join(shown))
+    return outcome(process.returncode, report, "".join(shown))
+
+
+def outcome(code: int, report: str, log: str) -> Run:
+    """Return what pyinfra's JSON report says; an empty report is a run that came to nothing."""
+    try:
+        parsed: dict[str, Any] = json.loads(report)
+    except ValueError:
+        return Run(code or 1, (), (), (), log)
+    results = parsed["results"] or {"operations": []}
+    return Run(
+        code,
+        planned=_names(parsed["plan"], "hosts_with_change", "hosts_with_conditional_change"),
+        changed=_names(results["operations"], "success"),
+        failed=_names(results["operations"], "error"),
+        log=log,
+    )
+
+
+def _names(operations: Sequence[Mapping[str, Any]], *keys: str) -> tuple[str, ...]:
+    return tuple(
+        operation["names"][0] for operation in operations if any(operation[key] for key in keys)
+    )
+
+
+def _follow(source: IO[str], shown: list[str], show: bool) -> None:
+    for line in source:
+        shown.append(line)
+        if show:
+            sys.stderr.write(line)
+            sys.stderr.flush()
