@@ -35,7 +35,8 @@ class Check:
     api_key_file: str | None = None
     lengths: tuple[int, ...] = (64, 256)  # tokens of the timed completions
     repeats: int = 3  # of each length, after one warm-up
-    ignore_eos: bool = False  # a checkpoint that ends early must be driven to the full length
+    # JSON fields that drive a checkpoint which ends early to the full length; "{}": none.
+    full_length: str = "{}"
     device: str = "auto"  # of the bandwidth probe: auto, cuda, cpu
     least_gb_per_s: float | None = None  # of memory reads
     least_tokens_per_s: float | None = None  # of single-stream decode
@@ -86,10 +87,8 @@ def command(check: Check, directory: str, record: str, digest: str) -> StringCom
 def _option(key: str, value: object) -> list[str | QuoteString]:
     """Return `--key=value` as words; the `=` keeps a value with a leading dash a value."""
     flag = f"--{key.replace('_', '-')}"
-    if value is None or value is False:
+    if value is None:
         return []
-    if value is True:
-        return [flag]
     if isinstance(value, tuple):
         return [flag, *(QuoteString(str(item)) for item in value)]
     return [QuoteString(f"{flag}={value}")]

@@ -1,13 +1,13 @@
-"""`python3 -m bench smoke|throughput|readiness ...`: each prints what it found."""
+"""`python3 -m bench run|smoke|throughput|readiness ...`: each prints what it found."""
 
 import argparse
 import json
 import sys
 from typing import Any
 
-from . import readiness, smoke, throughput
+from . import harness, readiness, smoke, throughput
 
-COMMANDS = {"throughput": throughput, "readiness": readiness, "smoke": smoke}
+COMMANDS = {"throughput": throughput, "readiness": readiness, "smoke": smoke, "run": harness}
 
 
 def show(report: Any) -> None:

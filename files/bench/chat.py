@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from string import Template
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -45,13 +46,17 @@ class ChatError(Exception):
 
 @dataclass(frozen=True)
 class Server:
-    """Where to ask, and how. `extra` joins every request body (a runtime's own fields)."""
+    """Where to ask, and how.
+
+    `full_length` joins the requests that must not end early: each server has its own fields for
+    that. `$tokens` in its strings stands for the tokens asked for.
+    """
 
     url: str
     model: str
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 600.0  # seconds one request may take
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    full_length: Mapping[str, Any] = field(default_factory=dict)
 
     def connect(self, timeout: float | None = None) -> http.client.HTTPConnection:
         parts = urlsplit(self.url)
@@ -80,7 +85,7 @@ def read_key(path: str | None) -> str | None:
 
 
 def chat_body(server: Server, prompt: str, tokens: int) -> dict[str, Any]:
-    """Return a greedy, streamed request for exactly `tokens` tokens, where the server allows."""
+    """Return a greedy, streamed request for `tokens` tokens, or fewer where the text ends."""
     return {
         "model": server.model,
         "messages": [{"role": "user", "content": prompt}],
@@ -88,8 +93,16 @@ def chat_body(server: Server, prompt: str, tokens: int) -> dict[str, Any]:
         "temperature": 0,
         "stream": True,
         "stream_options": {"include_usage": True},
-        **server.extra,
     }
+
+
+def full_length_body(server: Server, prompt: str, tokens: int) -> dict[str, Any]:
+    """Return a request for exactly `tokens` tokens, as far as the server's own fields force it."""
+    forced = {
+        key: Template(value).substitute(tokens=tokens) if isinstance(value, str) else value
+        for key, value in server.full_length.items()
+    }
+    return chat_body(server, prompt, tokens) | forced
 
 
 def complete(server: Server, body: Mapping[str, Any], clock: Clock = time.monotonic) -> Completion:

@@ -11,6 +11,8 @@ figure , how it was measured and how far two runs of the same thing lie apart .
 """
 WORDS = PROSE.split()
 NONCE_DIGITS = 12
+PROBE_WORDS = 16
+LEAST_RATE = 0.05  # tokens a word; a server that counts nonsense must not send us to infinity
 
 
 def nonce() -> str:
@@ -27,19 +29,15 @@ def prompt(words: int, first: str = "") -> str:
 def words_for(tokens: int, count: Callable[[int], int], tries: int = 6) -> tuple[int, int]:
     """Return the words that make a prompt of about `tokens` tokens, and the tokens it has.
 
-    `count(words)` asks the server. The rate is nearly linear, so a secant step or two suffice;
-    the shortest prompt is one of no words at all, whatever was wanted.
+    `count(words)` asks the server. The rate is nearly linear, so a step or two suffice; it starts
+    small, because a byte-level tokenizer makes five tokens of a word and the server has a limit.
+    The shortest prompt is one of no words at all, whatever was wanted.
     """
-    words, have = 0, count(0)
-    best = (words, have)
-    rate = 1.0
-    for _ in range(tries):
-        step = round((tokens - have) / rate)
-        if step == 0 or words + step < 0:
-            break
-        after = count(words + step)
-        rate = max((after - have) / step, 0.05)
-        words, have = words + step, after
-        if abs(have - tokens) < abs(best[1] - tokens):
-            best = words, have
-    return best
+    seen = {0: count(0)}
+    last, words = 0, PROBE_WORDS
+    while words not in seen and len(seen) < tries:
+        seen[words] = count(words)
+        rate = max((seen[words] - seen[last]) / (words - last), LEAST_RATE)
+        last, words = words, max(0, words + round((tokens - seen[words]) / rate))
+    best = min(seen, key=lambda known: (abs(seen[known] - tokens), known))
+    return best, seen[best]

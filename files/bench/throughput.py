@@ -1,12 +1,13 @@
 """Single-stream speed and the sense of what is said, judged from the client's side."""
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from .chat import ChatError, Clock, Server, chat_body, complete, read_key
+from .chat import ChatError, Clock, Server, chat_body, complete, full_length_body, read_key
 from .figures import spread
 from .prompt import nonce
 from .stream import Completion
@@ -32,7 +33,11 @@ def measure(
     """
     report: dict[str, Any] = {
         "schema": SCHEMA,
-        "server": {"url": server.url, "model": server.model, "extra": dict(server.extra)},
+        "server": {
+            "url": server.url,
+            "model": server.model,
+            "full_length": dict(server.full_length),
+        },
         "method": {"lengths": lengths, "repeats": repeats, "task": TASK, "temperature": 0},
         "complaints": [],
     }
@@ -59,15 +64,14 @@ def _judged(report: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _answer(server: Server, question: str, expect: str, clock: Clock) -> dict[str, Any]:
     # Word for word and with its natural end: a small checkpoint knows its questions by heart.
-    natural = Server(server.url, server.model, server.api_key, server.timeout)
-    done = complete(natural, chat_body(natural, question, 128), clock)
+    done = complete(server, chat_body(server, question, 128), clock)
     complaint = unexpected(done.text or done.reasoning, expect)
     return {"question": question, "expect": expect, **_record(done, complaint)}
 
 
 def _length(server: Server, tokens: int, repeats: int, clock: Clock) -> dict[str, Any]:
     def once() -> dict[str, Any]:
-        body = chat_body(server, f"{nonce()} {TASK}", tokens)
+        body = full_length_body(server, f"{nonce()} {TASK}", tokens)
         done = complete(server, body, clock)
         return _record(done, _complaint(server, done, tokens))
 
@@ -90,7 +94,7 @@ def _complaint(server: Server, done: Completion, asked: int) -> str | None:
         return f"{done.tokens} tokens came in {len(done.arrivals)} chunk: no decode speed in that"
     if done.tokens > asked:
         return f"{done.tokens} tokens came, {asked} were asked for"
-    return None if server.extra.get("ignore_eos") else degenerate(done.text or done.reasoning)
+    return None if server.full_length else degenerate(done.text or done.reasoning)
 
 
 def _record(done: Completion, complaint: str | None) -> dict[str, Any]:
@@ -103,15 +107,17 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--api-key-file", help="a file with the key, or with NAME=key")
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds a request may take")
     parser.add_argument(
-        "--ignore-eos", action="store_true", help="generate to the full length (vLLM's own field)"
+        "--full-length",
+        type=json.loads,
+        default={},
+        help="JSON fields that make this server generate past the end, such as ignore_eos",
     )
 
 
 def server_of(options: argparse.Namespace) -> Server:
     """Return the server that the arguments name. Raises OSError where the key file is absent."""
-    extra = {"ignore_eos": True} if options.ignore_eos else {}
     key = read_key(options.api_key_file)
-    return Server(options.url, options.model, key, options.timeout, extra)
+    return Server(options.url, options.model, key, options.timeout, options.full_length)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

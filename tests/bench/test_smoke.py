@@ -21,6 +21,7 @@ from tests.bench.fake_server import (
 )
 from tests.unit.converge import converge, plan_of
 
+FULL = '{"ignore_eos": true}'
 QUESTION, EXPECT = "What is SRE?", "reliab"
 ANSWER = ["Site ", "reliability ", "engineering."]
 MEMORY: dict[str, Any] = {
@@ -41,7 +42,7 @@ def check(server: FakeServer, tmp_path: Path) -> Check:
     python = tmp_path / "torch-python"
     python.write_text(f"#!/bin/sh\necho '{json.dumps(MEMORY)}'\n")
     python.chmod(0o755)
-    return Check("tiny", QUESTION, EXPECT, str(python), url=server.url, wait=0, ignore_eos=True)
+    return Check("tiny", QUESTION, EXPECT, str(python), url=server.url, wait=0, full_length=FULL)
 
 
 def install(tmp_path: Path) -> dict[str, Any]:
@@ -133,7 +134,7 @@ def test_the_command_quotes_what_it_is_given() -> None:
 
 
 def throughput(server: FakeServer, expect: str = EXPECT) -> dict[str, Any]:
-    client = server.client(extra={})
+    client = server.client()
     seconds = iter(range(1_000_000))
     return measure(client, QUESTION, expect, [8], 3, lambda: float(next(seconds)))
 
