@@ -1,0 +1,67 @@
+"""How the service is: its unit, what it was started from, and whether it answers."""
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from pyinfra.api import FactBase, QuoteString, StringCommand
+
+from facts.script import FILES, answer
+
+
+class Process(TypedDict):
+    """The running main process; both are empty where none runs."""
+
+    argv: list[str]
+    environment: dict[str, str]  # of a secret the SHA-256
+
+
+class Record(TypedDict):
+    """What one file was when the process started."""
+
+    version: str  # inode, time and size: equal exactly while nobody wrote or replaced the file
+    sha256: str  # "" where the service's user may not read it
+
+
+class Answer(TypedDict):
+    status: int  # of HTTP; 0 where there was no answer
+    text: str
+    error: str
+
+
+class Service(TypedDict):
+    unit: dict[str, str]  # properties as `systemctl show` names them
+    drop_ins: dict[str, str]  # text by path, whoever put them there
+    process: Process
+    record: dict[str, Record] | None  # by path; None: not started by our unit
+    versions: dict[str, str]  # by path, of the watched files as they are now
+    key_generation: int | None  # of the API key's file; None without a good one
+    age: float  # seconds since the unit became active
+    answer: Answer | None  # to one chat completion; None where the unit is not active
+
+
+class ServiceFacts(FactBase[Service]):
+    """Everything that decides on a restart, in one round trip; no secret's value is in it.
+
+    It asks the server one short question: an active unit may well be a dead server.
+    """
+
+    def command(
+        self,
+        unit: str,
+        url: str,
+        model: str,
+        question: str,
+        api_key_file: str | None,
+        watch: Sequence[str],
+    ) -> StringCommand:
+        source = (FILES / "health" / "service_health.py").read_text()
+        asked = ["--unit", unit, "--url", url, "--model", model, "--question", question]
+        key = ["--api-key-file", api_key_file] if api_key_file else []
+        words = ["state", *asked, "--max-tokens", "16", *key, "--watch", *watch]
+        return StringCommand(
+            "python3", "-I", "-c", QuoteString(source), *(QuoteString(word) for word in words)
+        )
+
+    def process(self, output: list[str]) -> Service:
+        found: Service = answer(output)
+        return found

@@ -1,0 +1,150 @@
+"""Secrets that are made or fetched on the host and never leave it: token and API key."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyinfra import host
+from pyinfra.api import QuoteString, StringCommand, operation
+from pyinfra.api.command import PyinfraCommand
+from pyinfra.api.operation import OperationMeta
+
+from facts.secret import Secret, SecretFacts, SecretFile
+from operations.action import action
+from operations.filesystem import Absent, Entry, File
+from operations.steps import Step, carry_out
+from operations.unit_steps import changed, unit_steps
+from operations.watched import Watched
+from rendering import rendered
+from unit_syntax import command_line
+
+FILES = Path(__file__).resolve().parent.parent / "files"
+TOKEN_UNIT = "vllm-token.service"
+TOKEN_UNIT_PATH = f"/etc/systemd/system/{TOKEN_UNIT}"
+TOKEN_SCRIPT = "/usr/local/lib/vllm-g5g/fetch_token.py"
+# In a directory of root's alone, in memory: gone with a reboot, fetched again by the unit.
+TOKEN_PATH = "/run/vllm-g5g/token.env"
+TOKEN_VARIABLE = "HF_TOKEN"
+KEY_VARIABLE = "VLLM_API_KEY"
+PRIVATE = ("600", "root:root")
+
+
+@dataclass(frozen=True)
+class TokenSource:
+    """The secret that holds the token, read with the instance's own role."""
+
+    region: str
+    secret_id: str  # name or ARN
+    keep_last: bool = False  # go on with the last good token where a fetch fails
+
+    @property
+    def comment(self) -> str:
+        """What the fetch script writes into the file about where it came from."""
+        return f"secretsmanager {self.region} {self.secret_id}"
+
+
+def token_entries(source: TokenSource | None) -> list[Entry]:
+    """Return the files of the token's unit; without a source, their absence."""
+    if source is None:
+        wants = f"/etc/systemd/system/multi-user.target.wants/{TOKEN_UNIT}"
+        return [Absent(path) for path in (wants, TOKEN_UNIT_PATH, TOKEN_SCRIPT, TOKEN_PATH)]
+    script = (FILES / "token" / "fetch_token.py").read_text()
+    unit = rendered("vllm-token.service.j2", command=command_line(_fetch_words(source)))
+    return [File(TOKEN_SCRIPT, script, mode="755"), File(TOKEN_UNIT_PATH, unit)]
+
+
+def _fetch_words(source: TokenSource) -> list[str]:
+    keep = ["--keep-last"] if source.keep_last else []
+    return [
+        *("/usr/bin/python3", "-I", TOKEN_SCRIPT),
+        *("--region", source.region, "--secret-id", source.secret_id),
+        *("--variable", TOKEN_VARIABLE, "--output", TOKEN_PATH, *keep),
+    ]
+
+
+@operation()
+def token_fetched(
+    source: TokenSource, units: OperationMeta | None = None
+) -> Generator[PyinfraCommand, None, None]:
+    """Have the token on the host, from the wanted secret, and fetched again at every boot.
+
+    A token that was replaced in Secrets Manager is fetched at the next boot, or by
+    `systemctl restart vllm-token`: its value is never read here, so it cannot be compared.
+
+    + source: region and name of the secret
+    + units: the operation that writes the unit and its script
+    """
+    found = host.get_fact(SecretFacts, path=TOKEN_PATH, variable=TOKEN_VARIABLE, unit=TOKEN_UNIT)
+    steps = token_plan(found, source, units is not None and changed(units))
+    yield from carry_out(steps, settled=f"the token of {source.secret_id} is on the host")
+
+
+def token_plan(found: Secret, source: TokenSource, units_change: bool) -> list[Step]:
+    """Return the steps that fetch the token, where what is there is not what is wanted."""
+    steps = unit_steps(TOKEN_UNIT, found["unit"], units_change)
+    reasons = _token_reasons(found, source)
+    return [*steps, Step("; ".join(reasons), _fetch())] if reasons else steps
+
+
+def _token_reasons(found: Secret, source: TokenSource) -> list[str]:
+    file, unit = found["file"], found["unit"]
+    reasons = _content_reasons(TOKEN_PATH, file)
+    if file["present"] and (file["mode"], file["owner"]) != PRIVATE:
+        reasons.append(f"{TOKEN_PATH} is {file['mode']} {file['owner']}, wanted 600 root:root")
+    if file["present"] and source.comment not in file["comments"]:
+        reasons.append(f"{TOKEN_PATH} is not from {source.secret_id} in {source.region}")
+    if unit.get("ActiveState") != "active":
+        reasons.append(f"{TOKEN_UNIT} is {unit.get('ActiveState', 'not known')}")
+    return reasons
+
+
+def _content_reasons(path: str, file: SecretFile) -> list[str]:
+    if not file["present"]:
+        return [f"{path} is missing"]
+    return [] if file["good"] else [f"{path} does not hold one printable word"]
+
+
+def _fetch() -> Watched:
+    invocation = f"$(systemctl show --property InvocationID --value {TOKEN_UNIT})"
+    shown = StringCommand(
+        *("journalctl", "--no-pager", "--output", "cat", "--lines", "20"),
+        *(f"_SYSTEMD_INVOCATION_ID={invocation}", "+", f"INVOCATION_ID={invocation}"),
+    )
+    return Watched(
+        StringCommand("systemctl", "restart", TOKEN_UNIT),
+        evidence=lambda output: shown,
+        explain=token_failure,
+    )
+
+
+def token_failure(lines: Sequence[str]) -> list[str]:
+    """Return what the user reads: the script's own verdict, which names the remedy, first."""
+    verdicts = [line for line in lines if line.startswith("no token: ")]
+    return [*verdicts, "--- journal ---", *lines]
+
+
+@operation()
+def api_key(path: str, generation: int) -> Generator[PyinfraCommand, None, None]:
+    """Have an API key that was made on the host, readable by root alone.
+
+    + path: the environment file that holds it
+    + generation: raise it to have another key made
+    """
+    found = host.get_fact(SecretFacts, path=path, variable=KEY_VARIABLE)
+    steps = key_plan(found["file"], path, generation)
+    yield from carry_out(steps, settled=f"{path} holds a key of generation {generation}")
+
+
+def key_plan(found: SecretFile, path: str, generation: int) -> list[Step]:
+    """Return the steps that make a key, or that make the one that is there private again."""
+    reasons = _content_reasons(path, found)
+    if not reasons and f"generation {generation}" not in found["comments"]:
+        reasons = [f"{path} is not of generation {generation}"]
+    if reasons:
+        return [Step("; ".join(reasons), action("make_api_key.py", path, str(generation)))]
+    if (found["mode"], found["owner"]) == PRIVATE:
+        return []
+    reason = f"{path} is {found['mode']} {found['owner']}, wanted 600 root:root"
+    quoted = QuoteString(path)
+    command = StringCommand("chown", "root:root", quoted, "&&", "chmod", "600", quoted)
+    return [Step(reason, command)]

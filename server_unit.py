@@ -1,0 +1,115 @@
+"""What the server's stage lays down, as text: unit, environment file and the scripts beside them.
+
+Everything is rendered on this machine, so the deploy can compare it with what runs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from operations.filesystem import Absent, Entry, File
+from operations.service import HEALTH_SCRIPT, Check, Wanted, drop_in_directories
+from rendering import rendered
+from serving import Server, argv, environment, reachable_address
+from unit_syntax import command_line, environment_file
+
+ROOT = Path(__file__).resolve().parent
+UNIT = "vllm.service"
+UNIT_PATH = f"/etc/systemd/system/{UNIT}"
+ENVIRONMENT_PATH = "/etc/vllm-g5g/vllm.env"
+API_KEY_PATH = "/etc/vllm-g5g/api-key.env"
+CHECK_SCRIPT = "/usr/local/lib/vllm-g5g/check_start.py"
+RECORD_PATH = "/run/vllm/started.json"
+# Beyond the time that requests in flight get: to give back GPU memory and end.
+STOP_MARGIN_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class ServerUnit:
+    """The server and what its unit must know beyond it."""
+
+    server: Server
+    user: str
+    stamp: str  # of the build
+    manifest: str  # of the checkpoint
+    question: str  # that a healthy server answers in words
+    memory_max: str  # as MemoryMax=: "95%", "12G", "infinity"
+    api_key_generation: int | None  # None: no key is asked for
+
+    @property
+    def api_key_file(self) -> str | None:
+        return API_KEY_PATH if self.api_key_generation is not None else None
+
+    @property
+    def serves_from(self) -> tuple[str, ...]:
+        key = [self.api_key_file] if self.api_key_file else []
+        return (self.stamp, self.manifest, *key)
+
+
+def texts(unit: ServerUnit) -> dict[str, str]:
+    """Return the unit and the environment file, by path."""
+    return {
+        UNIT_PATH: _unit_text(unit),
+        ENVIRONMENT_PATH: environment_file(
+            environment(unit.server), "Managed by vllm-g5g; edit group_data (server_environment)"
+        ),
+    }
+
+
+def entries(unit: ServerUnit) -> list[Entry]:
+    """Return the files of the stage; scripts first, since the unit calls them."""
+    scripts = {HEALTH_SCRIPT: "health/service_health.py", CHECK_SCRIPT: "service/check_start.py"}
+    return [
+        *(
+            File(path, (ROOT / "files" / source).read_text(), mode="755")
+            for path, source in scripts.items()
+        ),
+        *(File(path, text) for path, text in texts(unit).items()),
+        *([] if unit.api_key_file else [Absent(API_KEY_PATH)]),
+    ]
+
+
+def wanted(unit: ServerUnit) -> Wanted:
+    """Return what should run, for the operation that compares it with what does."""
+    server = unit.server
+    return Wanted(
+        unit=UNIT,
+        argv=tuple(argv(server)),
+        environment=environment(server),
+        texts=texts(unit),
+        serves_from=unit.serves_from,
+        check=Check(
+            url=f"http://{reachable_address(server.address)}:{server.port}",
+            model=server.served_name,
+            question=unit.question,
+            ready_seconds=server.ready_seconds,
+        ),
+        api_key_file=unit.api_key_file,
+        api_key_generation=unit.api_key_generation,
+    )
+
+
+def _unit_text(unit: ServerUnit) -> str:
+    server = unit.server
+    return rendered(
+        "vllm.service.j2",
+        served_name=" ".join(server.served_name.split()).replace("%", "%%"),
+        user=unit.user,
+        environment_file=ENVIRONMENT_PATH,
+        api_key_file=unit.api_key_file,
+        gpus=server.gpus,
+        check=command_line(_check_words(unit)),
+        command=command_line(argv(server)),
+        start_timeout=server.ready_seconds,
+        stop_timeout=server.drain_seconds + STOP_MARGIN_SECONDS,
+        memory_max=unit.memory_max,
+    )
+
+
+def _check_words(unit: ServerUnit) -> Sequence[str]:
+    watched = [UNIT_PATH, ENVIRONMENT_PATH, *unit.serves_from, *drop_in_directories(UNIT)]
+    return [
+        *("/usr/bin/python3", CHECK_SCRIPT, "--stamp", unit.stamp),
+        *("--checkpoint", unit.server.model, "--gpus", str(unit.server.gpus)),
+        *("--record", RECORD_PATH, "--watch", *watched),
+    ]
