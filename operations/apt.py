@@ -31,6 +31,7 @@ INSTALL = (
     "--yes",
     "--no-install-recommends",
     "--no-remove",
+    "-o=APT::Keep-Downloaded-Packages=false",  # the toolkit's archives alone are 4 GB
     "-o=Dpkg::Options::=--force-confdef",
     "-o=Dpkg::Options::=--force-confold",
 )
