@@ -17,12 +17,10 @@ _TERMINAL_ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
 
 # $1: beginning of the mark, $2: signal, $3: how many processes, oldest first; 0 for all
 _SIGNAL_SCRIPT = f"""
-left=$3
-for pid in $(ls /proc | grep -x '[0-9]*' | sort -n); do
-    grep -zqs "^{MARK}=$1" "/proc/$pid/environ" || continue
-    kill -s "$2" "$pid" 2>/dev/null
-    left=$((left - 1)); [ "$left" = 0 ] && exit 0
-done
+cd /proc
+pids=$(grep -lzs "^{MARK}=$1" [0-9]*/environ | cut -d/ -f1 | sort -n)
+[ "$3" = 0 ] || pids=$(echo "$pids" | head -n "$3")
+for pid in $pids; do kill -s "$2" "$pid" 2>/dev/null; done
 exit 0
 """
 

@@ -1,0 +1,116 @@
+"""A plain client of the data channel, for tests of the emulator: it hides nothing."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import botocore.config
+import botocore.session
+import websocket
+
+from pyinfra_ssm._messages import AgentMessage, MessageType, PayloadType
+from pyinfra_ssm._payloads import Acknowledgement, OpenDataChannel
+from pyinfra_ssm.emulator import DEFAULT_ID, Emulator
+
+TIME_LIMIT = 20  # seconds without a frame after which a test fails rather than hangs
+
+
+def service(emulator: Emulator, name: str) -> Any:
+    """Return a botocore client that talks to the emulator and retries nothing."""
+    return botocore.session.get_session().create_client(
+        name,
+        endpoint_url=emulator.endpoint_url,
+        region_name="us-east-1",
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",
+        config=botocore.config.Config(retries={"total_max_attempts": 1}),
+    )
+
+
+class Client:
+    """One session. `outputs` has each output frame once, `acks` every acknowledgement."""
+
+    def __init__(
+        self,
+        emulator: Emulator,
+        document: str = "AWS-StartInteractiveCommand",
+        *,
+        acknowledges: bool = True,
+        target: str = DEFAULT_ID,
+        **parameters: str,
+    ) -> None:
+        self.ssm = service(emulator, "ssm")
+        self._acknowledges = acknowledges
+        listed = {name: [value] for name, value in parameters.items()}
+        started = self.ssm.start_session(Target=target, DocumentName=document, Parameters=listed)
+        self.session_id: str = started["SessionId"]
+        self.outputs: dict[int, AgentMessage] = {}
+        self.received: list[AgentMessage] = []
+        self.acks: list[bytes] = []
+        self.closed: AgentMessage | None = None
+        self._sequence = 0
+        self.connect(started["StreamUrl"], started["TokenValue"])
+
+    def connect(self, url: str, token: str) -> None:
+        self._socket = websocket.create_connection(url, timeout=TIME_LIMIT)
+        self._socket.send(OpenDataChannel(token, uuid4(), uuid4()).encode())
+
+    def resume(self) -> None:
+        """Drop the socket and take up the session on another."""
+        self._socket.close()
+        resumed = self.ssm.resume_session(SessionId=self.session_id)
+        self.connect(resumed["StreamUrl"], resumed["TokenValue"])
+
+    def close(self) -> None:
+        self._socket.close()
+        self.ssm.terminate_session(SessionId=self.session_id)
+
+    def send(self, payload: bytes, payload_type: int = PayloadType.OUTPUT) -> None:
+        frame = AgentMessage(
+            MessageType.INPUT,
+            uuid4(),
+            payload,
+            sequence=self._sequence,
+            payload_type=payload_type,
+        )
+        self._sequence += 1
+        self.send_raw(frame.encode())
+
+    def send_raw(self, raw: bytes) -> None:
+        self._socket.send_binary(raw)
+
+    def receive(self) -> AgentMessage:
+        """Wait for one frame and keep account of it."""
+        raw = self._socket.recv()
+        assert isinstance(raw, bytes), f"text frame from the service: {raw}"
+        message = AgentMessage.decode(raw)
+        self.received.append(message)
+        if message.message_type == MessageType.OUTPUT:
+            self.outputs.setdefault(message.sequence, message)
+            if self._acknowledges:
+                self.send_raw(Acknowledgement.of(message).frame(uuid4(), 0).encode())
+        elif message.message_type == MessageType.ACKNOWLEDGE:
+            self.acks.append(message.payload)
+        elif message.message_type == MessageType.CHANNEL_CLOSED:
+            self.closed = message
+        return message
+
+    def until(self, is_reached: Callable[[], bool]) -> None:
+        """Receive until something is so."""
+        while not is_reached():
+            self.receive()
+
+    def text(self, payload_type: int = PayloadType.OUTPUT) -> bytes:
+        """Return what came of one type of payload, in order, up to the first gap."""
+        parts = []
+        for number in range(len(self.outputs)):
+            if number not in self.outputs:
+                break
+            if self.outputs[number].payload_type == payload_type:
+                parts.append(self.outputs[number].payload)
+        return b"".join(parts)
+
+    def expect(self, ending: bytes) -> bytes:
+        """Receive until the output ends so; return all output of this session."""
+        self.until(lambda: self.text().endswith(ending))
+        return self.text()
