@@ -13,7 +13,8 @@ from pyinfra.api.operation import OperationMeta
 
 from facts.smoke import Smoke, SmokeRecord, SmokeState
 from operations.filesystem import Directory, Entry, File
-from operations.steps import Step, carry_out
+from operations.steps import LiveCommand, Step, carry_out
+from operations.unit_steps import changed
 
 FILES = Path(__file__).resolve().parent.parent / "files"
 
@@ -106,7 +107,8 @@ def plan(
     """Return the step that checks the host, unless the last check tested just this and passed."""
     digest = digest_of(state["files"], program_files(directory), check)
     reason = why(state["record"], digest, always=always, changing=changing)
-    return [Step(reason, command(check, directory, record, digest))] if reason else []
+    live = LiveCommand(command(check, directory, record, digest))
+    return [Step(reason, live)] if reason else []
 
 
 @operation()
@@ -129,10 +131,6 @@ def checked(
       what they will write is not there yet to be digested
     """
     state = host.get_fact(Smoke, record=record, files=list(served))
-    steps = plan(state, check, directory, record, always=always, changing=any(map(_changes, after)))
+    steps = plan(state, check, directory, record, always=always, changing=any(map(changed, after)))
     at = state["record"]["at"] if state["record"] else ""
     yield from carry_out(steps, settled=f"what is served passed the smoke check of {at}")
-
-
-def _changes(earlier: OperationMeta) -> bool:
-    return earlier.did_change() if earlier.is_complete() else earlier.will_change

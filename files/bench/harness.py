@@ -55,6 +55,7 @@ class Harness:
             "method": asdict(self.plan.method),
             "about": dict(self.plan.about),
             "machine": describe(),
+            "attached": {name: attached(Path(p)) for name, p in self.plan.attach.items()},
             "cells": finished,
         }
         write_json(self.directory / "run.json", whole)
@@ -138,9 +139,24 @@ def line(cell: dict[str, Any]) -> str:
     return f"{load}: {figures}, first after {cell['ttft_s']['median'] * 1e3:.0f} ms"
 
 
+def attached(path: Path) -> Any:
+    """Return the JSON in a file, or None where there is none to be read."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
 def utc_now() -> str:
     """Return the wall clock, for people; no figure is made from it."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def set_aside(directory: Path) -> None:
+    """Move a whole run out of the way, so that the next start is a new one; keep half a run."""
+    whole = directory / "run.json"
+    if whole.exists():
+        directory.rename(directory.with_name(json.loads(whole.read_text())["id"]))
 
 
 @contextmanager
@@ -158,6 +174,7 @@ def alone(directory: Path, say: Callable[[str], None]) -> Iterator[None]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="directory of the run")
+    parser.add_argument("--again", action="store_true", help="even if it is whole already")
 
 
 def main(options: argparse.Namespace, show: Callable[[Any], None]) -> int:
@@ -169,6 +186,8 @@ def main(options: argparse.Namespace, show: Callable[[Any], None]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         plan = parse(sys.stdin.read())
+        if options.again:
+            set_aside(options.out)
         with alone(options.out, heard):
             whole = Harness(plan, options.out, plan.client(), heard).run()
     except PlanError as error:

@@ -50,13 +50,18 @@ class Method:
 
 @dataclass(frozen=True)
 class Plan:
-    """The server, the method, and where its prefix cache can be watched."""
+    """The server, the method, where its prefix cache can be watched, and what joins the run.
+
+    `attach` names JSON files on the host (the smoke record, the build stamp) to keep beside the
+    figures; `about` is kept as it is.
+    """
 
     server: Mapping[str, Any]  # url, model, api_key_file, timeout, full_length
     method: Method
     metrics: str | None = None
     prefix_counters: tuple[str, ...] = ()  # names of the counters for queries and hits
-    about: Mapping[str, Any] = field(default_factory=dict)  # joins the run as it is
+    attach: Mapping[str, str] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from files.bench.harness import Harness, alone
+from files.bench.harness import Harness, alone, set_aside
 from files.bench.harness import main as run_harness
 from files.bench.machine import describe
 from files.bench.metrics import counter, hit_rate
@@ -227,6 +227,17 @@ def test_the_command_runs_a_plan_from_stdin(server: FakeServer, tmp_path: Path) 
     assert "Traceback" not in ended.stderr
 
 
+def test_a_whole_run_is_set_aside_and_half_a_run_is_not(server: FakeServer, tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    run = harness(server, directory, about={"profile": "cpu"}, attach={"build": "/nowhere"}).run()
+    assert (run["about"], run["attached"]) == ({"profile": "cpu"}, {"build": None})
+    set_aside(directory)
+    assert (tmp_path / run["id"] / "run.json").exists()
+    (directory / "cells").mkdir(parents=True)
+    set_aside(directory)
+    assert (directory / "cells").exists()
+
+
 def test_a_terminated_run_says_how_to_go_on(server: FakeServer, tmp_path: Path) -> None:
     running = subprocess.Popen(
         command(tmp_path), cwd=FILES, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -250,7 +261,7 @@ def test_a_server_that_is_down_fails_every_cell_and_says_so(
 ) -> None:
     plan = Plan({"url": unused_url(), "model": "tiny"}, SMALL)
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(asdict(plan))))
-    assert run_harness(argparse.Namespace(out=tmp_path), print) == 1
+    assert run_harness(argparse.Namespace(out=tmp_path, again=False), print) == 1
     lines = capsys.readouterr().out.splitlines()
     assert sum("Is the server up?" in line for line in lines) == 4
     assert len(json.loads((tmp_path / "run.json").read_text())["cells"]) == 4

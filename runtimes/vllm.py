@@ -1,0 +1,16 @@
+"""vLLM, built from source: what this product is for."""
+
+import serving
+from runtimes.runtime import Runtime
+
+RUNTIME = Runtime(
+    name="vllm",
+    unit="vllm.service",
+    distribution="vllm",
+    argv=serving.argv,
+    environment=serving.environment,
+    request_model=lambda server: server.served_name,
+    full_length={"ignore_eos": True},
+    metrics="/metrics",
+    prefix_counters=("vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"),
+)
