@@ -1,0 +1,204 @@
+"""`make try`: converge a container on this machine, twice, and ask what it serves a question.
+
+It ends well only if the second run changed nothing and the answer is language. Everything that it
+leaves is one container and the folder .try; `make clean-try` removes both.
+"""
+
+import argparse
+import json
+import shutil
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import requests
+
+from files.bench.text import unexpected
+from tests.container import engine as engines
+from tests.container import host as hosts
+from tests.container import image, pyinfra_run, stand_in
+from tests.container.console import Stages, StepFailed
+from tests.container.host import CACHE, ROOT, TRY_NAME, Host
+from tests.container.pyinfra_run import Run
+
+FOLDER = ROOT / ".try"
+PORT = 8000
+QUESTION = "What is SRE?"
+EXPECTED = "reliab"  # the checkpoint was trained to answer that question in a sentence
+SMOKE_RECORD = "/var/lib/vllm-g5g/smoke.json"
+REPLY_SECONDS = 60
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Rehearse, or remove what a rehearsal left; return the exit code."""
+    parser = argparse.ArgumentParser(prog="make try", description=__doc__)
+    parser.add_argument("--remove", action="store_true", help="remove the container and .try")
+    parser.add_argument("--port", type=int, default=PORT, help="where vLLM listens on loopback")
+    chosen = parser.parse_args(arguments)
+    try:
+        return remove() if chosen.remove else rehearse(chosen.port)
+    except StepFailed as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(
+            "\nInterrupted. `make try` goes on from here, `make clean-try` removes what is there."
+        )
+        return 130
+
+
+def remove() -> int:
+    """Remove the container and the folder of `make try`; the caches stay."""
+    Host(engines.find(), TRY_NAME).remove()
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    print(f"Removed the container {TRY_NAME} and {FOLDER.name}. {CACHE.name} has the caches.")
+    return 0
+
+
+def rehearse(port: int) -> int:
+    """Set up, converge twice, ask, and report. Return 0 only if all of it is as it should be."""
+    stages = Stages()
+    engine = engines.find()
+    refuse_taken_port(port, hosts.find(engine, TRY_NAME))
+    with stages.stage("image", "Building the stand-in's image, unless it is cached"):
+        engine, image_name = image.ensure(engine, CACHE)
+    with stages.stage("upstreams", "Making the upstreams' stand-ins, unless they are cached"):
+        upstreams = stand_in.prepare(CACHE)
+    with stages.stage("boot", f"Booting {TRY_NAME} with systemd ({engine})"):
+        host = hosts.find(engine, TRY_NAME) or hosts.boot(engine, image_name, TRY_NAME)
+    with upstreams.serve(FOLDER / "ports.json") as data:
+        _remember(host, data)
+        with stages.stage("converge", "Converging it with deploy.py"):
+            first = _converge(host, data, "converge")
+        with stages.stage("second run", "Converging it again: nothing may change"):
+            second = _converge(host, data, "second-run")
+    with stages.stage("question", f"Asking it: {QUESTION}"):
+        answer = ask(f"http://127.0.0.1:{port}", QUESTION)
+    complaints = judge(second, answer)
+    summary = summarise(stages, first, second, answer, smoke_figures(host), complaints)
+    (FOLDER / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+    print(report(summary, host, port))
+    print(stages.table())
+    return 1 if complaints else 0
+
+
+def refuse_taken_port(port: int, host: Host | None) -> None:
+    """Raise StepFailed where someone else listens on the port that the stand-in is to serve on."""
+    if host is not None and host.attempt("systemctl is-active vllm.service").returncode == 0:
+        return
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise StepFailed(
+                f"cannot serve on 127.0.0.1:{port}: {error.strerror}. Nothing was started. Stop "
+                f"what listens there (`ss -ltnp 'sport = :{port}'` names it), or choose another "
+                "port: make try PORT=8001"
+            ) from error
+
+
+def ask(url: str, question: str) -> str:
+    """Return the served model's answer, chosen greedily.
+
+    Raises:
+        StepFailed: the server does not answer, or not with a chat completion.
+    """
+    try:
+        listed = requests.get(f"{url}/v1/models", timeout=REPLY_SECONDS)
+        listed.raise_for_status()
+        body = {
+            "model": listed.json()["data"][0]["id"],
+            "messages": [{"role": "user", "content": question}],
+            "temperature": 0,
+            "max_tokens": 64,
+        }
+        reply = requests.post(f"{url}/v1/chat/completions", json=body, timeout=REPLY_SECONDS)
+        reply.raise_for_status()
+        return str(reply.json()["choices"][0]["message"]["content"]).strip()
+    except (requests.RequestException, LookupError, ValueError) as error:
+        raise StepFailed(f"no answer from {url}: {error!r}. See the journal of vllm.") from error
+
+
+def judge(second: Run, answer: str) -> list[str]:
+    """Return what is wrong with the rehearsal; empty when it went well."""
+    complaints = [f"the second run changed: {name}" for name in second.changed]
+    wrong = unexpected(answer, EXPECTED)
+    return [*complaints, *([wrong] if wrong else [])]
+
+
+def smoke_figures(host: Host) -> dict[str, Any]:
+    """Return the host's own record of its smoke check; empty where there is none."""
+    shown = host.attempt(f"cat {SMOKE_RECORD}")
+    figures: dict[str, Any] = json.loads(shown.stdout) if shown.returncode == 0 else {}
+    return figures
+
+
+def summarise(
+    stages: Stages,
+    first: Run,
+    second: Run,
+    answer: str,
+    smoke: Mapping[str, Any],
+    complaints: Sequence[str],
+) -> dict[str, Any]:
+    """Return the content of .try/summary.json."""
+    return {
+        "ok": not complaints,
+        "complaints": list(complaints),
+        "seconds": stages.seconds,
+        "changes": {"first": list(first.changed), "second": list(second.changed)},
+        "question": QUESTION,
+        "answer": answer,
+        "smoke": dict(smoke),
+    }
+
+
+def _remember(host: Host, data: Mapping[str, object]) -> None:
+    FOLDER.mkdir(exist_ok=True)
+    content = json.dumps({"address": host.address, "data": dict(data)}, indent=2)
+    (FOLDER / "stand-in.json").write_text(content)
+
+
+def _converge(host: Host, data: Mapping[str, object], name: str) -> Run:
+    log = FOLDER / f"{name}.log"
+    run = pyinfra_run.run(host.address, data, show=True, log=log)
+    if run.code:
+        raise StepFailed(
+            f"[{host.name}] the run failed; what went wrong is above and in {log}. The container "
+            f"is left as it is: look around with `{host.engine.program} exec -it {host.name} "
+            "bash`. `make try` goes on from there."
+        )
+    return run
+
+
+def report(summary: Mapping[str, Any], host: Host, port: int) -> str:
+    """Return what a person is told at the end."""
+    inside = f"{host.engine.program} exec -it {host.name}"
+    changes = summary["changes"]
+    verdict = "all is well" if summary["ok"] else "; ".join(summary["complaints"])
+    return f"""
+{summary["question"]}
+  {summary["answer"]}
+
+First run: {len(changes["first"])} operations changed something; second run: \
+{len(changes["second"])}. Verdict: {verdict}.
+Smoke check: {smoke_line(summary["smoke"])}
+
+Where to look
+  API            http://127.0.0.1:{port}/v1
+  journal        {inside} journalctl --unit vllm.service --follow
+  configuration  {inside} ls /etc/vllm-g5g
+  this summary   {FOLDER.name}/summary.json
+Remove it all: make clean-try
+"""
+
+
+def smoke_line(smoke: Mapping[str, Any]) -> str:
+    """Return the figures of a smoke record in one line."""
+    return json.dumps(smoke) if smoke else "none on record"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
