@@ -1,0 +1,1 @@
+"""Do the attention kernels of a vLLM source tree fit the GPU's shared memory, and compute right?"""
