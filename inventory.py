@@ -13,18 +13,18 @@ from pyinfra import logger
 from pyinfra.api.exceptions import InventoryError
 
 from facts.aws import Aws
-from facts.ec2_hosts import accelerator, describe, listing, nothing_ready, prices
+from facts.ec2_hosts import accelerator, describe, listing, nothing_ready, spending
 
 _aws = Aws()
 _now = datetime.now(UTC)
 _listed = listing(_aws)
-_history, _warning = prices(_aws, _listed, _now)
+_history, _warning = spending(_aws, _listed.ready, _now)
 _groups: dict[str, list[tuple[str, dict[str, str]]]] = defaultdict(list)
 
 for _instance, _reason in _listed.skipped:
     logger.info(f"    skipped {_instance.id} ({_instance.name}): {_reason}")
 if _warning:
-    logger.warning(f"    no costs: {_warning}")
+    logger.warning(f"    {_warning}")
 for _instance in _listed.ready:
     _line = describe(_instance, _history, _now)
     logger.info(f"    found {_instance.id}: {_line}")

@@ -43,6 +43,8 @@ THROTTLED = frozenset(
 )
 
 REMEDIES = {
+    "InsufficientInstanceCapacity": "Its zone has no room now: try later, or launch elsewhere.",
+    "VcpuLimitExceeded": "Ask for more vCPUs in Service Quotas, or stop what else runs.",
     "OperationNotPermitted": "Take its termination or stop protection off first.",
     "OptInRequired": "Finish the account's sign-up for EC2.",
     "PendingVerification": "AWS is still verifying the account in this region: try again later.",

@@ -4,7 +4,7 @@ What is asked here is asked of AWS from this machine, not of a host, so these ar
 and not pyinfra facts: `Aws` in, frozen values out. Nothing here writes.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
@@ -153,6 +153,36 @@ def agents(aws: Aws, ids: Collection[str]) -> dict[str, Agent]:
     return known
 
 
+def online(aws: Aws, found: Iterable[Instance]) -> frozenset[str]:
+    """Return the ids of those that run and that Systems Manager reaches now."""
+    running = [instance.id for instance in found if instance.state == "running"]
+    known = agents(aws, running) if running else {}
+    return frozenset(id for id, agent in known.items() if agent.ping == "Online")
+
+
 def _batches(ids: Sequence[str]) -> Iterator[list[str]]:
     for start in range(0, len(ids), BATCH):
         yield list(ids[start : start + BATCH])
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A volume, as far as it can differ from the knobs."""
+
+    gib: int
+    kind: str  # gp3, ...
+    encrypted: bool
+
+
+def volumes(aws: Aws, ids: Collection[str]) -> dict[str, Volume]:
+    """Return these volumes by id."""
+    if not ids:
+        return {}
+    with aws.asking("look at the volumes"):
+        pages = aws.ec2.get_paginator("describe_volumes").paginate(
+            Filters=[{"Name": "volume-id", "Values": sorted(ids)}]
+        )
+        raws = [raw for page in pages for raw in page["Volumes"]]
+    return {
+        raw["VolumeId"]: Volume(raw["Size"], raw["VolumeType"], raw["Encrypted"]) for raw in raws
+    }

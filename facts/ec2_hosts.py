@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from facts.aws import Aws, AwsError
+from facts.aws import DENIED, Aws, AwsError
 from facts.ec2 import Agent, Instance, agents, instances
 from facts.ec2_price import History, cost_so_far, spot_history
 
@@ -60,14 +60,16 @@ def listing(aws: Aws) -> Listing:
     return select(aws.region, found, agents(aws, running) if running else {})
 
 
-def prices(aws: Aws, listed: Listing, now: datetime) -> tuple[History, str]:
-    """Return the spot prices since the oldest start; a warning instead of a failure."""
-    spot = [instance for instance in listed.ready if instance.market == "spot"]
-    since = min((instance.launched for instance in spot), default=now)
+def spending(aws: Aws, found: Sequence[Instance], now: datetime) -> tuple[History, str]:
+    """Return the spot prices since the oldest start; a warning where they may not be read."""
+    spot = [entry for entry in found if entry.market == "spot" and entry.state == "running"]
+    since = min((entry.launched for entry in spot), default=now)
     try:
-        return spot_history(aws, {instance.type for instance in spot}, since, now), ""
+        return spot_history(aws, {entry.type for entry in spot}, since, now), ""
     except AwsError as error:
-        return {}, str(error)
+        if error.code not in DENIED:
+            raise
+        return {}, f"no costs: {error}"
 
 
 def describe(instance: Instance, history: History, now: datetime) -> str:

@@ -1,7 +1,6 @@
 """A cloud of its own for each test, and boto3 pointed at it."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from botocore.retries import standard
@@ -37,24 +36,3 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 @pytest.fixture
 def aws(cloud: Cloud) -> Aws:
     return Aws()
-
-
-@pytest.fixture
-def image(aws: Aws, cloud: Cloud) -> str:
-    """An ARM64 image with the driver, named by the public parameter; returns its id."""
-    return register_image(aws, cloud, "Deep Learning ARM64 AMI OSS Nvidia Driver GPU PyTorch 2.12")
-
-
-def register_image(aws: Aws, cloud: Cloud, name: str, **changes: Any) -> str:
-    """Make an image that looks like one of Amazon's."""
-    asked: dict[str, Any] = {
-        "Name": name,
-        "Architecture": "arm64",
-        "RootDeviceName": "/dev/sda1",
-        "VirtualizationType": "hvm",
-        "BlockDeviceMappings": [{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 60}}],
-    }
-    id = aws.ec2.register_image(**asked | changes)["ImageId"]
-    made = cloud.ec2.amis[id]
-    made.owner_id, made.image_owner_alias = "898082745236", "amazon"
-    return id
