@@ -1,0 +1,74 @@
+"""When vLLM is built, and how many compilers run at once."""
+
+import json
+
+import pytest
+
+from operations.build import GIB, Build, Places, jobs_for, plan
+from operations.steps import Refusal
+
+BUILD = Build("0.32.0", "source", {"VLLM_TARGET_DEVICE": "cuda"}, "a==1\n", "", ("_C*.so",), None)
+PLACES = Places("/tree", "/py", "/stamp", "/work", "/log")
+STAMP = {
+    "inputs": BUILD.inputs("2.12.0", "3.12.3"),
+    "outputs": {"version": "0.32.0", "artifacts": {}, "wheel_sha256": "0", "seconds": 1.0},
+}
+BUILT = {
+    "stamp": STAMP,
+    "running": False,
+    "installed": "0.32.0",
+    "damaged": [],
+    "damaged_count": 0,
+    "torch": "2.12.0",
+    "python": "3.12.3",
+    "cores": 16,
+    "memory_bytes": 32 * GIB,
+}
+REASONS = {
+    "built": ({}, []),
+    "never built": ({"stamp": None}, ["has not been built"]),
+    "at work": ({"stamp": None, "running": True}, ["is being built, waiting for it"]),
+    "torch changed": ({"torch": "2.13.0"}, ["was built with torch 2.12.0, wanted 2.13.0"]),
+    "uninstalled": ({"installed": ""}, ["is installed as nothing"]),
+    "library deleted": (
+        {"damaged": ["vllm/_C.abi3.so"], "damaged_count": 1},
+        ["has 1 damaged files: vllm/_C.abi3.so"],
+    ),
+    "stamp of an older layout": (
+        {"stamp": {**STAMP, "inputs": {**STAMP["inputs"], "source": None}}},
+        ["was built with source nothing, wanted source"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "reasons"), REASONS.values(), ids=REASONS)
+def test_a_build_has_its_reason(change, reasons):
+    steps = plan({**BUILT, **change}, BUILD, PLACES)
+    assert [step.reason.removeprefix("vLLM 0.32.0 ") for step in steps] == reasons
+
+
+def test_no_interpreter_is_refused():
+    (refusal,) = plan(None, BUILD, PLACES)
+    assert isinstance(refusal, Refusal)
+
+
+def test_the_job_is_bounded_so_that_the_agent_survives():
+    (step,) = plan({**BUILT, "stamp": None}, BUILD, PLACES)
+    job = json.loads(step.command.bits[0].connector_arguments["_stdin"])
+    assert job["properties"] == {"MemoryMax": str(30 * GIB)}
+    assert job["input"]["environment"]["MAX_JOBS"] == "16"
+
+
+# By memory without FlashAttention 3: 16 GiB takes 10, capped by the cores; one always runs.
+JOBS = {
+    "g5g.xlarge": (4, 8, 3),
+    "g5g.2xlarge": (8, 16, 8),
+    "g5g.4xlarge": (16, 32, 16),
+    "g5g.8xlarge": (32, 64, 32),
+    "tiny": (2, 2, 1),
+}
+
+
+@pytest.mark.parametrize(("cores", "gib", "jobs"), JOBS.values(), ids=JOBS)
+def test_jobs_fit_memory_and_cores(cores, gib, jobs):
+    assert jobs_for(cores, gib * GIB) == jobs
