@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -25,7 +25,9 @@ from upkeep.sdists import fetch, texts
 from upkeep.tools import UV
 from versions import SUPPORTED, Device, Version, lock_of, sdist_of
 
-LOCKS: Final = Path(__file__).resolve().parent.parent / "files" / "locks"
+PROJECT: Final = Path(__file__).resolve().parent.parent / "pyproject.toml"
+LOCKS: Final = PROJECT.parent / "files" / "locks"
+PROVE_LOCK: Final = PROJECT.parent / "prove.lock"
 MACHINES: Final = ("aarch64", "x86_64")
 
 
@@ -83,9 +85,8 @@ def declared(lines: Iterable[str]) -> list[str]:
     return kept
 
 
-def project(version: Version, target: Target, requirements: list[str]) -> str:
+def project(target: Target, requirements: list[str]) -> str:
     """Return a pyproject.toml whose resolution is the lock."""
-    cap = [f"transformers{version.transformers_cap}"] if version.transformers_cap else []
     lowest, highest = target.pythons[0], target.pythons[-1]
     environments = [
         f"sys_platform == 'linux' and platform_machine == '{machine}'"
@@ -94,10 +95,10 @@ def project(version: Version, target: Target, requirements: list[str]) -> str:
     ]
     return f"""\
 [project]
-name = "vllm"
-version = "{version.number}"
+name = "locked"
+version = "0"
 requires-python = ">=3.{lowest}"
-dependencies = {json.dumps(requirements + cap)}
+dependencies = {json.dumps(requirements)}
 [tool.uv]
 constraint-dependencies = {json.dumps(target.constraints)}
 environments = {json.dumps(environments)}
@@ -108,13 +109,13 @@ requires-dist = {json.dumps(_TORCH_REQUIRES)}
 """
 
 
-def resolve(pyproject: str) -> list[dict[str, Any]]:
-    """Return the packages of the project's resolution, as pylock.toml has them, sorted by name."""
+def resolve(pyproject: str, left_out: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the packages of a project's resolution, as pylock.toml has them, sorted by name."""
     arguments = "pip compile --quiet --universal --only-binary :all: --format pylock.toml"
-    left_out = "--no-emit-package torch --no-emit-package triton pyproject.toml"
+    omit = [f"--no-emit-package={name}" for name in left_out]
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "pyproject.toml").write_text(pyproject)
-        command = [UV, *arguments.split(), *left_out.split()]
+        command = [UV, *arguments.split(), *omit, "pyproject.toml"]
         answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if answer.returncode:
         raise ValueError(f"cannot resolve:\n{answer.stderr.strip()}")
@@ -143,8 +144,20 @@ def lock(version: Version, device: Device) -> str:
     paths = [f"requirements/{name}.txt" for name in target.requirement_files]
     files = texts(fetch(sdist_of(version)), paths)
     lines = [line for text in files.values() for line in text.splitlines()]
-    packages = resolve(project(version, target, declared(lines)))
+    cap = [f"transformers{version.transformers_cap}"] if version.transformers_cap else []
+    packages = resolve(project(target, declared(lines) + cap), ("torch", "triton"))
     return render(heading(version, device), packages, target.hosts)
+
+
+def prove_lock() -> str:
+    """Return the lock of what proves: the group `prove` of this project, less torch."""
+    groups = tomllib.loads(PROJECT.read_text())["dependency-groups"]
+    target = Target((), (11, 12, 13, 14), ())
+    return render(
+        "Made by `make locks`; do not edit.\nThe group `prove` of pyproject.toml, less torch.",
+        resolve(project(target, groups["prove"]), ("torch",)),
+        target.hosts,
+    )
 
 
 def heading(version: Version, device: Device) -> str:
@@ -171,8 +184,10 @@ def _hashes(package: dict[str, Any], hosts: list[Host]) -> set[str]:
 
 
 def main(numbers: list[str]) -> None:
-    """Write the locks of the numbers given, or of every listed version."""
-    LOCKS.mkdir(exist_ok=True)
+    """Write the locks of the numbers given, or of every listed version and of `make prove`."""
+    if not numbers:
+        PROVE_LOCK.write_text(prove_lock())
+        print(PROVE_LOCK.name)
     for number, device in product(numbers or SUPPORTED, TARGETS):
         name = lock_of(number, device)
         if name is not None:
