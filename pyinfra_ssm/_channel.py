@@ -119,10 +119,15 @@ class Channel:
         Either payload is delivered in the end, and nobody can know which: both must mean the same
         to the other side, and nothing. Until then, no other input leaves.
         """
-        if self.state is not State.RUNNING or len(self.window) or self._unsent or self._probe:
+        if not self.is_quiet:
             raise ValueError("a probe needs a quiet channel")
         self._probe = _Probe(self._next_sequence, large, small, now + PROBE_PATIENCE)
         self._send_frame(PayloadType.OUTPUT, large, now)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing of ours is under way or waits."""
+        return self.state is State.RUNNING and not (len(self.window) or self._unsent)
 
     def provide_data_key(self, plaintext: bytes, ciphertext: bytes, now: float) -> None:
         """Answer DataKeyRequested with the two forms in which KMS gave the new key."""

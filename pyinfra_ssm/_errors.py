@@ -7,3 +7,40 @@ class SSMError(Exception):
 
 class ProtocolError(SSMError):
     """The peer broke the protocol: this data channel cannot continue, a new one may."""
+
+
+class ServiceError(SSMError):
+    """An API call failed for good. `code` is AWS's, or the name of botocore's exception."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class SessionEnded(SSMError):
+    """The session is over. What was asked of it before may or may not have been done."""
+
+
+class NotSent(SessionEnded):
+    """The session was over before anything of the request had left: asking again is safe."""
+
+
+class NoProgram(SSMError):
+    """The program could not be started on the host: no python3, no sudo, a custom document."""
+
+
+class HostTimeout(SSMError):
+    """The host did not answer in time."""
+
+
+class RemoteFileError(SSMError):
+    """The host could not read or write a file; `number` is its errno where it has one."""
+
+    def __init__(self, text: str, number: int | None = None, large: int | None = None) -> None:
+        super().__init__(text)
+        self.number = number
+        self.large = large  # size in bytes, if it is too large for the way it was asked for
+
+
+class SecretRefused(SSMError):
+    """A secret would have ended up in the account's command history."""

@@ -1,0 +1,182 @@
+"""The AWS API of one account: Systems Manager, EC2 and KMS, with patience and readable errors."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from pyinfra_ssm._errors import ServiceError
+
+# StartSession for 50 hosts is throttled for some seconds (botocore #993); no limit is published.
+_MOST_ATTEMPTS = 12
+_FIRST_DELAY = 0.5  # seconds; doubled each time, and a random part of it is taken
+_LONGEST_DELAY = 8.0
+
+_THROTTLED = {
+    "ThrottlingException",
+    "Throttling",
+    "ThrottledException",
+    "RequestLimitExceeded",
+    "TooManyRequestsException",
+    "RequestThrottled",
+}
+_TRANSIENT = {
+    "InternalServerError",
+    "InternalError",
+    "ServiceUnavailable",
+    "ConnectionClosedError",
+    "ReadTimeoutError",
+    "ConnectTimeoutError",
+}
+
+_REMEDIES = {
+    "AccessDeniedException": "Allow {action} for these credentials (the README lists the policy).",
+    "UnauthorizedOperation": "Allow {action} for these credentials (the README lists the policy).",
+    "TargetNotConnected": "Check that the instance runs, that its agent is up and registered in "
+    "this region (instance role AmazonSSMManagedInstanceCore), and that it reaches port 443.",
+    "InvalidInstanceId": "Check the id and the region, and that the agent is online there.",
+    "InvalidDocument": "Check the document's name in this region (knob ssm_document).",
+    "ExpiredTokenException": "Log in again: these credentials have expired.",
+    "ExpiredToken": "Log in again: these credentials have expired.",
+    "UnrecognizedClientException": "Check the credentials: AWS does not know them.",
+    "NoCredentialsError": "Set AWS_PROFILE or the knob ssm_profile, or log in.",
+    "NoRegionError": "Set AWS_REGION or the knob ssm_region.",
+    "ProfileNotFound": "Check the knob ssm_profile and ~/.aws/config.",
+    "EndpointConnectionError": "Check the network, and the region (knob ssm_region).",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A session that waits for its client."""
+
+    session_id: str
+    token: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """How to spend time; real in a session, immediate in a test."""
+
+    sleep: Callable[[float], None]
+    chance: Callable[[], float]  # from 0 to 1
+
+
+class Account:
+    """The services behind one profile and region. Its clients are shared by all hosts there."""
+
+    def __init__(
+        self,
+        profile: str | None,
+        region: str | None,
+        waiting: Waiting,
+        lock: AbstractContextManager[Any],
+    ) -> None:
+        # Of input frames, in bytes, once a host has found out what the service passes; else 0.
+        self.payload_size = 0
+        self._profile, self._region = profile, region
+        self._waiting, self._lock = waiting, lock
+        self._clients: dict[str, Any] = {}
+        self._session: Any = None
+
+    def start_session(
+        self, target: str, document: str, parameters: Mapping[str, list[str]]
+    ) -> Opening:
+        answer = self.call(
+            "ssm",
+            "start_session",
+            Target=target,
+            DocumentName=document,
+            Parameters=parameters,
+            Reason="pyinfra",
+        )
+        return Opening(answer["SessionId"], answer["TokenValue"], answer["StreamUrl"])
+
+    def resume_session(self, session_id: str) -> Opening | None:
+        """Return a new token and address; None if the session is over."""
+        try:
+            answer = self.call("ssm", "resume_session", SessionId=session_id)
+        except ServiceError as error:
+            if error.code == "DoesNotExistException":
+                return None
+            raise
+        if not answer.get("TokenValue"):
+            return None  # how the reference plug-in learns it
+        return Opening(session_id, answer["TokenValue"], answer["StreamUrl"])
+
+    def terminate_session(self, session_id: str) -> None:
+        self.call("ssm", "terminate_session", SessionId=session_id)
+
+    def generate_data_key(self, key_id: str, context: Mapping[str, str]) -> tuple[bytes, bytes]:
+        """Return a 64-byte key in the clear, and as KMS encrypted it."""
+        answer = self.call(
+            "kms",
+            "generate_data_key",
+            KeyId=key_id,
+            NumberOfBytes=64,
+            EncryptionContext=context,
+        )
+        return answer["Plaintext"], answer["CiphertextBlob"]
+
+    def pages(self, service: str, action: str, **parameters: Any) -> Iterator[dict[str, Any]]:
+        """Yield every page of a listing."""
+        token: dict[str, Any] = {}
+        while True:
+            page = self.call(service, action, **parameters, **token)
+            yield page
+            if not page.get("NextToken"):
+                return
+            token = {"NextToken": page["NextToken"]}
+
+    def call(
+        self, service: str, action: str, repeatable: bool = True, **parameters: Any
+    ) -> dict[str, Any]:
+        """Make one API call; wait and repeat when throttled, or (if repeatable) on a hiccup."""
+        from botocore.exceptions import BotoCoreError, ClientError  # slow to import: see _client
+
+        delay = _FIRST_DELAY
+        for attempt in range(1, _MOST_ATTEMPTS + 1):
+            try:
+                answer: dict[str, Any] = getattr(self._client(service), action)(**parameters)
+                return answer
+            except (BotoCoreError, ClientError) as error:
+                code = _code(error)
+                again = code in _THROTTLED or (repeatable and code in _TRANSIENT)
+                if not again or attempt == _MOST_ATTEMPTS:
+                    raise ServiceError(code, _explain(code, service, action, error)) from error
+            self._waiting.sleep(delay * self._waiting.chance())
+            delay = min(delay * 2, _LONGEST_DELAY)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _client(self, service: str) -> Any:
+        """Return the client, made on first use: before that gevent may not have patched yet."""
+        with self._lock:
+            if service not in self._clients:
+                import boto3  # half a second: not worth it in a run without hosts over SSM
+                from botocore.config import Config
+
+                if self._session is None:
+                    self._session = boto3.Session(
+                        profile_name=self._profile, region_name=self._region
+                    )
+                config = Config(
+                    retries={"total_max_attempts": 1},  # call() repeats, with jitter
+                    max_pool_connections=64,
+                    connect_timeout=10,
+                    read_timeout=30,
+                    user_agent_extra="pyinfra-ssm",
+                )
+                self._clients[service] = self._session.client(service, config=config)
+            return self._clients[service]
+
+
+def _code(error: Exception) -> str:
+    response = getattr(error, "response", None) or {}
+    return str(response.get("Error", {}).get("Code") or type(error).__name__)
+
+
+def _explain(code: str, service: str, action: str, error: Exception) -> str:
+    name = f"{service}:{''.join(word.capitalize() for word in action.split('_'))}"
+    remedy = _REMEDIES.get(code, "").format(action=name)
+    return f"{name} failed: {str(error).rstrip('.')}. {remedy}".rstrip()

@@ -1,0 +1,316 @@
+"""One session: its socket, its clock, its thread. All else here is told the time and does no I/O.
+
+A thread of its own (a greenlet under pyinfra's gevent) owns the socket. It keeps the data channel
+going while nobody waits: it acknowledges, repeats, answers pings, and resumes the session when the
+socket is lost or the service closes it, which it does about once an hour
+(https://github.com/aws/session-manager-plugin/issues/135).
+"""
+
+import atexit
+import contextlib
+import os
+import random
+import select
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+from uuid import uuid4
+
+from pyinfra_ssm._account import Account, Opening, Waiting
+from pyinfra_ssm._channel import Channel
+from pyinfra_ssm._encryption import encryption_context
+from pyinfra_ssm._errors import HostTimeout, NotSent, ServiceError, SessionEnded, SSMError
+from pyinfra_ssm._events import ChannelClosed, DataKeyRequested, Event
+from pyinfra_ssm._websocket import SocketLost, Websocket
+
+# Seconds between looks at what may be due. Most turns come sooner, for their own reasons.
+_LOOK_EVERY = 5.0
+# Seconds between pings on a silent socket. Address translation forgets a connection after some
+# minutes; the plug-in's five are too many for some.
+_PING_EVERY = 60.0
+# Seconds without a byte after which a socket that owes us one is taken for dead.
+_SOCKET_PATIENCE = 20.0
+# Seconds without an acknowledgement after which the host is: the service keeps a socket open for
+# an agent that is gone (a reboot ends its sessions without a word).
+_HOST_PATIENCE = 45.0
+# For how long a lost socket is replaced before the session is given up. A change of networks or a
+# laptop's sleep ends sooner; the agent keeps the session meanwhile.
+_RECONNECT_LIMIT = 120.0
+_FIRST_DELAY, _LONGEST_DELAY = 0.05, 5.0  # between attempts
+# For how long an upload waits for its own frames to be acknowledged before it tries a larger one.
+_QUIET_LIMIT = 5.0
+_WORTH_REPEATING = {"EndpointConnectionError", "ConnectionClosedError", "ConnectTimeoutError"}
+
+T = TypeVar("T")
+real_waiting = Waiting(time.sleep, random.random)
+new_lock = threading.Lock
+monotonic = time.monotonic
+
+_open_sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
+
+
+class Receiver(Protocol):
+    """What becomes of a session's output. Called by the session's thread, under its lock."""
+
+    def take(self, event: Event, now: float) -> bytes:
+        """Note what happened; return what to send in answer."""
+
+    def unasked(self, now: float) -> bytes:
+        """Return what to send by now without being asked."""
+
+    def farewell(self) -> bytes:
+        """Return the last thing to send."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether to stop reading for a while."""
+
+
+class Session:
+    """A session from StartSession to TerminateSession. Any thread may call it."""
+
+    def __init__(
+        self,
+        account: Account,
+        target: str,
+        document: str,
+        parameters: dict[str, list[str]],
+        receiver: Receiver,
+        payload_size: int,
+    ) -> None:
+        """Start it; raises ServiceError or SessionEnded."""
+        self.ended: SSMError | None = None
+        self._is_over_there = False  # nothing is left to terminate
+        self._closing = False
+        self._changed = threading.Condition()
+        self._account, self._target, self._receiver = account, target, receiver
+        opening = account.start_session(target, document, parameters)
+        self.session_id = opening.session_id
+        _open_sessions.add(self)
+        epoch = time.time() - time.monotonic()
+        self._channel = Channel(uuid4(), uuid4, epoch=epoch, payload_size=payload_size)
+        self._socket: Websocket | None = None
+        self._heard = self._pinged = self._owed_since = self._heard_host = time.monotonic()
+        self._wake_reader, self._wake_writer = os.pipe()
+        for fd in (self._wake_reader, self._wake_writer):
+            os.set_blocking(fd, False)
+        self._thread = threading.Thread(target=self._run, args=(opening,), daemon=True)
+        self._thread.start()
+
+    # For the threads that use it
+
+    def send(self, data: bytes) -> None:
+        """Send input, in pieces as there is room; raises NotSent or SessionEnded."""
+        view = memoryview(data)
+        with self._changed:
+            if self.ended is not None:
+                raise NotSent(str(self.ended)) from self.ended
+            while view:
+                room = self.wait_for(lambda: self._channel.room or None)
+                self._channel.send(bytes(view[:room]), time.monotonic())
+                view = view[room:]
+                self._wake()
+
+    def wait_for(self, take: Callable[[], T | None], limit: float | None = None) -> T:
+        """Return what `take` does once that is not None; raises SessionEnded or HostTimeout.
+
+        `limit` is in seconds. `take` is called under the session's lock, whenever something came.
+        """
+        deadline = None if limit is None else time.monotonic() + limit
+        with self._changed:
+            while (taken := take()) is None:
+                if self.ended is not None:
+                    raise SessionEnded(str(self.ended)) from self.ended
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    raise HostTimeout(f"no answer within {limit:g} s")
+                self._changed.wait(left)
+        self._wake()  # the thread stops reading while too much waits to be taken
+        return taken
+
+    def probe(self, large: bytes, small: bytes) -> bool:
+        """See Channel.probe; return False, and do nothing, if the channel does not fall quiet."""
+        try:
+            self.wait_for(lambda: self._channel.is_quiet or None, _QUIET_LIMIT)
+        except HostTimeout:
+            return False
+        with self._changed:
+            if not self._channel.is_quiet:
+                return False
+            self._channel.probe(large, small, time.monotonic())
+        self._wake()
+        return True
+
+    @property
+    def payload_size(self) -> int:
+        return self._channel.payload_size
+
+    def close(self) -> None:
+        """End the session, here and on the host. Never raises: it is on the way out of errors."""
+        with self._changed:
+            if self._closing:
+                return
+            self._closing = True
+            farewell = self._receiver.farewell()
+            if self.ended is None and len(farewell) <= self._channel.room:
+                self._channel.send(farewell, time.monotonic())
+        self._wake()
+        self._thread.join(_SOCKET_PATIENCE)
+        _open_sessions.discard(self)
+        if not self._is_over_there:
+            with contextlib.suppress(SSMError):
+                self._account.terminate_session(self.session_id)
+        for fd in (self._wake_reader, self._wake_writer):
+            os.close(fd)
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # full: it will wake up; closed: it has ended
+            os.write(self._wake_writer, b"!")
+
+    # The thread
+
+    def _run(self, opening: Opening) -> None:
+        reason: SSMError = SessionEnded("closed by us")
+        try:
+            self._live(opening)
+        except SSMError as error:
+            reason = error
+        except Exception as error:
+            reason = SSMError(f"unexpected {type(error).__name__}: {error}")
+            raise
+        finally:
+            with self._changed:  # whoever waits must not wait for ever
+                self.ended = self.ended or reason
+                self._changed.notify_all()
+            if self._socket:
+                self._socket.close()
+
+    def _live(self, opening: Opening) -> None:
+        try:
+            self._connect(opening)
+        except SocketLost:
+            self._reconnect()
+        while self.ended is None and not self._closing:
+            try:
+                self._turn()
+            except SocketLost:
+                self._reconnect()
+
+    def _turn(self) -> None:
+        """Send what is due, wait for whatever comes first, take it."""
+        assert self._socket is not None
+        socket, now = self._socket, time.monotonic()
+        with self._changed:
+            self._do_what_is_due(now)
+            outbox = self._channel.data_to_send()
+            until = min(self._channel.deadline() or now + _LOOK_EVERY, now + _LOOK_EVERY)
+            reads = not self._receiver.is_full
+        if outbox:
+            socket.send(outbox)
+        if self._closing:
+            return
+        waited = [self._wake_reader, socket] if reads else [self._wake_reader]
+        patience = 0.0 if reads and socket.has_more else until - time.monotonic()
+        readable = self._nap(waited, patience)
+        if reads and (socket.has_more or socket in readable):
+            self._take(socket.receive())
+
+    def _nap(self, waited: list[Any], patience: float) -> list[Any]:
+        """Wait for a call of wake or what else there is; return what is readable."""
+        readable, _, _ = select.select(waited, [], [], max(0.0, patience))
+        if self._wake_reader in readable:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._wake_reader, 4096)
+        return readable
+
+    def _do_what_is_due(self, now: float) -> None:
+        assert self._socket is not None
+        for event in self._channel.handle_deadline(now):
+            self._dispatch(event, now)
+        unasked = self._receiver.unasked(now)
+        if unasked and len(unasked) <= self._channel.room:
+            self._channel.send(unasked, now)
+        unacknowledged = len(self._channel.window) > 0
+        if not unacknowledged and self._pinged <= self._heard:
+            self._owed_since = now
+        if now - max(self._owed_since, self._heard) > _SOCKET_PATIENCE:
+            raise SocketLost("silence")
+        if unacknowledged and now - max(self._owed_since, self._heard_host) > _HOST_PATIENCE:
+            raise SessionEnded("the host stopped answering; it may have rebooted")
+        if now - max(self._heard, self._pinged) > _PING_EVERY:
+            self._pinged = now
+            self._socket.ping()
+
+    def _take(self, frames: list[bytes]) -> None:
+        now = time.monotonic()
+        with self._changed:
+            self._heard = now
+            for raw in frames:
+                self._heard_host = now
+                for event in self._channel.receive(raw, now):
+                    self._dispatch(event, now)
+            self._changed.notify_all()
+
+    def _dispatch(self, event: Event, now: float) -> None:
+        if isinstance(event, DataKeyRequested):
+            self._fetch_key(event.key_id, now)
+        answer = self._receiver.take(event, now)
+        if answer:
+            self._channel.send(answer, now)
+        if isinstance(event, ChannelClosed):
+            self._is_over_there = True
+            self.ended = SessionEnded(event.output or "the service closed the session")
+
+    def _fetch_key(self, key_id: str, now: float) -> None:
+        context = encryption_context(self.session_id, self._target)
+        try:
+            key = self._account.generate_data_key(key_id, context)
+        except ServiceError as error:
+            self._channel.refuse_data_key(str(error), now)
+            if self._socket:
+                self._socket.send(self._channel.data_to_send())
+            raise
+        self._channel.provide_data_key(*key, now)
+
+    # Sockets
+
+    def _connect(self, opening: Opening) -> None:
+        if self._socket:
+            self._socket.close()
+        self._socket = Websocket(opening.url)
+        now = time.monotonic()
+        with self._changed:
+            self._heard = self._owed_since = self._heard_host = now
+            for event in self._channel.connected(opening.token, now):
+                self._dispatch(event, now)
+
+    def _reconnect(self) -> None:
+        """Resume the session on a new socket; raises SessionEnded when that does not work."""
+        give_up, delay = time.monotonic() + _RECONNECT_LIMIT, _FIRST_DELAY
+        while not self._closing:
+            try:
+                opening = self._account.resume_session(self.session_id)
+                if opening is None:
+                    self._is_over_there = True
+                    raise SessionEnded("the session ended while its connection was lost")
+                self._connect(opening)
+                return
+            except SocketLost as error:
+                reason: Exception = error
+            except ServiceError as error:
+                if error.code not in _WORTH_REPEATING:
+                    raise
+                reason = error
+            if time.monotonic() > give_up:
+                raise SessionEnded(f"its connection was lost and could not be resumed: {reason}")
+            self._nap([self._wake_reader], delay * (0.5 + random.random() / 2))
+            delay = min(delay * 2, _LONGEST_DELAY)
+
+
+@atexit.register
+def _close_all() -> None:
+    """Leave no session behind, whatever ends this process; each would live on for its limit."""
+    for session in list(_open_sessions):
+        session.close()

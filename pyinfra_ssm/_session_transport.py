@@ -1,0 +1,280 @@
+"""The session transport: one interactive session a host, in which our program does everything."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import BinaryIO
+from uuid import uuid4
+
+from pyinfra_ssm._account import Account
+from pyinfra_ssm._bulk import fetch
+from pyinfra_ssm._channel import DEFAULT_PAYLOAD_SIZE
+from pyinfra_ssm._errors import (
+    HostTimeout,
+    NoProgram,
+    NotSent,
+    RemoteFileError,
+    ServiceError,
+    SessionEnded,
+    SSMError,
+)
+from pyinfra_ssm._host_program import HostProgram, read_json
+from pyinfra_ssm._program import serving_command
+from pyinfra_ssm._session import Session
+from pyinfra_ssm._shell import shell_arguments
+from pyinfra_ssm._transport import Ending, OnOutput, Request, Stream
+from pyinfra_ssm.remote.framing import CHUNK, Frame, Kind, encode
+
+# Seconds from StartSession to our program's first word. The agent takes one by itself; a host that
+# is short of memory or still booting takes many.
+_OPEN_LIMIT = 60.0
+# Seconds that a host has, beyond a command's own limit, to say that the limit has passed.
+_GRACE = 30.0
+# Bytes from which an upload is worth finding out whether larger frames pass, and a download worth a
+# session of its own. Below, the round trips that this takes cost more than they save.
+_LARGE = 256 << 10
+# The agent takes 200,000 (recorded); 16 KiB already makes the cost per frame small.
+_PROBED_SIZE = 16 << 10
+_NO_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """`payload_size` in bytes, 0 to find out; `bulk_document` may be empty for none."""
+
+    document: str
+    bulk_document: str
+    python: str
+    payload_size: int
+
+
+class SessionTransport:
+    """A host through one session, which is opened again when it has ended between requests."""
+
+    def __init__(self, account: Account, target: str, options: SessionOptions) -> None:
+        self._account, self._target, self._options = account, target, options
+        self._session: Session | None = None
+        self._program = HostProgram("")
+        self._bulk_works = bool(options.bulk_document)
+
+    @property
+    def boot_id(self) -> str:
+        """Which boot of the host this is; empty before open()."""
+        return str((self._program.hello or {}).get("boot", ""))
+
+    def open(self) -> None:
+        self.close()
+        nonce = uuid4().hex
+        self._program = program = HostProgram(nonce)
+        command = serving_command(nonce, self._options.python)
+        size = self._options.payload_size or self._account.payload_size or DEFAULT_PAYLOAD_SIZE
+        self._session = Session(
+            self._account,
+            self._target,
+            self._options.document,
+            {"command": [command]},
+            program,
+            size,
+        )
+        try:
+            self._session.wait_for(lambda: program.hello, _OPEN_LIMIT)
+        except SSMError as error:
+            self.close()
+            if isinstance(error, SessionEnded | HostTimeout):
+                raise NoProgram(explain_start(str(error), program.noise)) from error
+            raise
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def run(self, request: Request, on_output: OnOutput) -> Ending:
+        """Run a command, at most once: again only if nothing of it had left for the host."""
+        try:
+            return self._run_once(request, on_output)
+        except NotSent:
+            return self._run_once(request, on_output)
+
+    def put(self, path: str, source: BinaryIO, user: str | None, has_secret: bool = False) -> None:
+        self._twice(lambda: self._put_once(path, source, user))
+
+    def get(self, path: str, sink: BinaryIO, user: str | None) -> None:
+        start = sink.tell()
+
+        def attempt(limit: int) -> None:
+            sink.seek(start)
+            sink.truncate()
+            self._get_once(path, sink, user, limit)
+
+        try:
+            self._twice(lambda: attempt(_LARGE if self._bulk_works else _NO_LIMIT))
+        except RemoteFileError as error:
+            if error.large is None:
+                raise
+            if not self._get_bulk(path, sink, user, start):
+                self._twice(lambda: attempt(_NO_LIMIT))
+
+    # Requests
+
+    def _ready(self) -> Session:
+        if self._session is None or self._session.ended is not None:
+            self.open()
+        assert self._session is not None
+        return self._session
+
+    def _twice(self, attempt: Callable[[], None]) -> None:
+        """Try again what may be done twice, if the session ends meanwhile."""
+        try:
+            attempt()
+        except SessionEnded:
+            attempt()
+
+    def _run_once(self, request: Request, on_output: OnOutput) -> Ending:
+        body = {
+            "argv": shell_arguments(request.command),
+            "timeout": request.timeout,
+            "terminal": request.terminal,
+            "stdin": bool(request.stdin),
+        }
+        limit = request.timeout + _GRACE if request.timeout else None
+        with _Exchange(self._ready(), self._program) as exchange:
+            exchange.send_json(Kind.RUN, body)
+            if request.stdin:
+                for at in range(0, len(request.stdin), CHUNK):
+                    exchange.send(Kind.INPUT, request.stdin[at : at + CHUNK])
+                exchange.send(Kind.INPUT)
+            while True:
+                frame = exchange.receive(limit)
+                if frame.kind == Kind.STDOUT:
+                    on_output(Stream.STDOUT, frame.body)
+                elif frame.kind == Kind.STDERR:
+                    on_output(Stream.STDERR, frame.body)
+                elif frame.kind == Kind.EXITED:
+                    ending = read_json(frame)
+                    return Ending(
+                        ending.get("status"), ending.get("signal"), bool(ending.get("timeout"))
+                    )
+
+    def _put_once(self, path: str, source: BinaryIO, user: str | None) -> None:
+        source.seek(0)
+        digest, size = hashlib.sha256(), 0
+        with _Exchange(self._ready(), self._program) as exchange:
+            exchange.send_json(Kind.PUT, {"path": path, "user": user})
+            while data := source.read(CHUNK):
+                digest.update(data)
+                size += len(data)
+                if size >= _LARGE:
+                    self._learn_payload_size(exchange.session)
+                exchange.send(Kind.CONTENT, data)
+                exchange.raise_failure()
+            exchange.send_json(Kind.CONTENT_END, {"size": size, "sha256": digest.hexdigest()})
+            exchange.receive()
+
+    def _get_once(self, path: str, sink: BinaryIO, user: str | None, limit: int) -> None:
+        digest, size = hashlib.sha256(), 0
+        with _Exchange(self._ready(), self._program) as exchange:
+            exchange.send_json(Kind.GET, {"path": path, "user": user, "limit": limit})
+            while (frame := exchange.receive()).kind == Kind.CONTENT:
+                digest.update(frame.body)
+                size += len(frame.body)
+                sink.write(frame.body)
+            if read_json(frame) != {"size": size, "sha256": digest.hexdigest()}:
+                raise RemoteFileError(f"{path} was damaged on its way: {size} bytes arrived")
+
+    def _get_bulk(self, path: str, sink: BinaryIO, user: str | None, start: int) -> bool:
+        """Fetch a large file through a session of its own; return whether that worked."""
+        sudo = bool((self._program.hello or {}).get("sudo"))
+        for _ in range(2):  # such a session loses output when its socket drops
+            sink.seek(start)
+            sink.truncate()
+            try:
+                fetch(self._account, self._target, self._options, path, sink, user, sudo)
+                return True
+            except ServiceError:
+                self._bulk_works = False  # not allowed, or no such document: not worth asking again
+                return False
+            except SSMError:
+                continue
+        return False
+
+    def _learn_payload_size(self, session: Session) -> None:
+        """Find out, once for an account, whether the service passes larger frames."""
+        if self._options.payload_size or self._account.payload_size:
+            return
+        self._account.payload_size = DEFAULT_PAYLOAD_SIZE  # also if we never hear of it again
+        small = encode(Frame(Kind.PING, 0))
+        large = encode(Frame(Kind.PING, 0, bytes(_PROBED_SIZE - len(small))), level=0)
+        self._program.probed = None
+        if session.probe(large, small):
+            session.wait_for(lambda: self._program.probed)
+            self._account.payload_size = session.payload_size
+
+
+class _Exchange:
+    """The frames of one request; what is not over when it is left is cancelled."""
+
+    def __init__(self, session: Session, program: HostProgram) -> None:
+        self.session, self._program = session, program
+        self._ident = program.open_request()
+        self._is_over = False
+
+    def __enter__(self) -> "_Exchange":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._is_over and self.session.ended is None:
+            self.session.send(encode(Frame(Kind.CANCEL, self._ident)))
+        self._program.close_request(self._ident)
+
+    def send(self, kind: Kind, body: bytes = b"") -> None:
+        self.session.send(encode(Frame(kind, self._ident, body)))
+
+    def send_json(self, kind: Kind, body: object) -> None:
+        self.send(kind, json.dumps(body).encode())
+
+    def receive(self, limit: float | None = None) -> Frame:
+        """Return the next frame of the host; a failure is raised as RemoteFileError."""
+        return self._check(
+            self.session.wait_for(lambda: self._program.next_frame(self._ident), limit)
+        )
+
+    def raise_failure(self) -> None:
+        """Raise what the host has to say against the request, if anything."""
+        frame = self._program.next_frame(self._ident)
+        if frame is not None:
+            self._check(frame)
+
+    def _check(self, frame: Frame) -> Frame:
+        self._is_over = frame.kind in (Kind.EXITED, Kind.STORED, Kind.CONTENT_END, Kind.FAILED)
+        if frame.kind == Kind.FAILED:
+            failure = read_json(frame)
+            raise RemoteFileError(
+                str(failure.get("text")), failure.get("errno"), failure.get("large")
+            )
+        return frame
+
+
+_REMEDIES = {
+    "password is required": "sudo wants a password there. Let the session's user run sudo without "
+    "one, or name a session document with runAsElevated in ssm_document.",
+    "authentication is required": "sudo wants a password there. Let the session's user run sudo "
+    "without one, or name a session document with runAsElevated in ssm_document.",
+    "not in the sudoers": "The session's user may not use sudo. Give it a NOPASSWD rule, or name a "
+    "session document with runAsElevated in ssm_document.",
+    "sudo: not found": "There is no sudo. Install it, or name a session document with "
+    "runAsElevated in ssm_document, or set ssm_transport to run-command.",
+    "not found": "Install python3, or name its path in ssm_python, or set ssm_transport to "
+    "run-command.",
+    "No such file": "Install python3, or name its path in ssm_python, or set ssm_transport to "
+    "run-command.",
+}
+
+
+def explain_start(ending: str, noise: str) -> str:
+    """Return why the program did not start, from what the host printed instead, and the remedy."""
+    said = " ".join(noise.split())[-400:]
+    remedy = next((text for sign, text in _REMEDIES.items() if sign in said), "")
+    shown = f'; the host said "{said}"' if said else ""
+    return f"could not start our program in a session: {ending}{shown}. {remedy}".rstrip()
