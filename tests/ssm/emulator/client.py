@@ -9,7 +9,14 @@ import botocore.session
 import websocket
 
 from pyinfra_ssm._messages import AgentMessage, MessageType, PayloadType
-from pyinfra_ssm._payloads import Acknowledgement, OpenDataChannel
+from pyinfra_ssm._payloads import (
+    Acknowledgement,
+    ActionStatus,
+    ActionType,
+    HandshakeResponse,
+    OpenDataChannel,
+    ProcessedAction,
+)
 from pyinfra_ssm.emulator import DEFAULT_ID, Emulator
 
 TIME_LIMIT = 20  # seconds without a frame after which a test fails rather than hangs
@@ -65,7 +72,26 @@ class Client:
         self._socket.close()
         self.ssm.terminate_session(SessionId=self.session_id)
 
+    def closing(self) -> tuple[int, bytes]:
+        """Receive until the service closes the socket; return its code and reason."""
+        while True:
+            opcode, data = self._socket.recv_data()
+            if opcode == websocket.ABNF.OPCODE_CLOSE:
+                return int.from_bytes(data[:2], "big"), data[2:]
+
+    def shake_hands(self) -> None:
+        """Answer the agent's handshake, in the words of the reference plug-in."""
+        self.until(lambda: 0 in self.outputs)
+        action = ProcessedAction(ActionType.SESSION_TYPE, ActionStatus.SUCCESS)
+        self.send(HandshakeResponse((action,)).encode(), PayloadType.HANDSHAKE_RESPONSE)
+
     def send(self, payload: bytes, payload_type: int = PayloadType.OUTPUT) -> None:
+        """Send one frame of input."""
+        self.repeat(payload, payload_type)
+        self._sequence += 1
+
+    def repeat(self, payload: bytes, payload_type: int = PayloadType.OUTPUT) -> None:
+        """Send the next frame of input, but count it as not sent."""
         frame = AgentMessage(
             MessageType.INPUT,
             uuid4(),
@@ -73,7 +99,6 @@ class Client:
             sequence=self._sequence,
             payload_type=payload_type,
         )
-        self._sequence += 1
         self.send_raw(frame.encode())
 
     def send_raw(self, raw: bytes) -> None:

@@ -148,7 +148,7 @@ def test_exit_codes_are_sent_only_with_separate_streams(shared: Emulator) -> Non
             command="sh -c 'exit 3'",
             separateOutputStream=separate,
         )
-        _shake_hands(client)
+        client.shake_hands()
         client.until(lambda client=client: client.closed is not None)  # type: ignore[misc]
         assert client.text(PayloadType.EXIT_CODE) == wanted
 
@@ -160,7 +160,7 @@ def test_an_interrupted_command_reports_one(shared: Emulator) -> None:
         command="sh -c 'echo up; exec sleep 60'",
         separateOutputStream="True",
     )
-    _shake_hands(client)
+    client.shake_hands()
     client.expect(b"up\n")
     client.send(b"\x03")
     client.until(lambda: client.closed is not None)
@@ -174,13 +174,6 @@ def test_a_command_killed_by_a_signal_reports_minus_one(shared: Emulator) -> Non
         command="sh -c 'kill -9 $$'",
         separateOutputStream="True",
     )
-    _shake_hands(client)
+    client.shake_hands()
     client.until(lambda: client.closed is not None)
     assert client.text(PayloadType.EXIT_CODE) == b"EXIT_CODE: -1"
-
-
-def _shake_hands(client: Client) -> None:
-    response = recorded("04_noninteractive_handshake_plugin")
-    answer = next(m for _, m in _messages(response) if m.payload_type == 6)
-    client.until(lambda: 0 in client.outputs)
-    client.send(answer.payload, PayloadType.HANDSHAKE_RESPONSE)
