@@ -39,7 +39,10 @@ class Harness:
     clock: Clock = time.monotonic
 
     def run(self) -> dict[str, Any]:
-        """Measure what is not measured yet; return the whole and keep it as run.json."""
+        """Measure what is not measured yet; return the whole and keep it as run.json.
+
+        Where every cell failed there is no run to keep: the next start tries each again.
+        """
         cells = self.plan.method.cells()
         begun = self._begun()
         finished: list[dict[str, Any]] = []
@@ -58,7 +61,8 @@ class Harness:
             "attached": {name: attached(Path(p)) for name, p in self.plan.attach.items()},
             "cells": finished,
         }
-        write_json(self.directory / "run.json", whole)
+        if any(cell["state"] != "failed" for cell in finished):
+            write_json(self.directory / "run.json", whole)
         return whole
 
     def _begun(self) -> dict[str, Any]:
@@ -90,7 +94,7 @@ class Harness:
             words[cell.context] = self._sized(cell.context)
         size = words[cell.context]
         if isinstance(size, ChatError):
-            result = record(cell, Outcome(errors=[size]), Outcome())
+            result = record(cell, [Outcome(errors=[size])], [])
         else:
             result = self._with_cache_hits(cell, size)
         write_json(self._path(cell), result)
@@ -100,7 +104,8 @@ class Harness:
         method, names = self.plan.method, self.plan.prefix_counters
         batch = Batch(self.server, cell, lambda: self._prompt(words), self.clock)
         before = read_counters(self.server, self.plan.metrics, names)
-        result = measure(batch, method.repeats, method.warmups)
+        requests = method.requests_per_stream if cell.kind == "concurrency" else 1
+        result = measure(batch, method.repeats, method.warmups, requests)
         after = read_counters(self.server, self.plan.metrics, names)
         rate = hit_rate(before, after) if len(names) == 2 else None
         return result | {"prefix_hit_rate": rate}

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from threading import Lock, Thread
 from typing import Any
@@ -69,46 +69,69 @@ class Batch:
                     outcome.errors.append(error)
 
 
-def measure(batch: Batch, repeats: int, warmups: int) -> dict[str, Any]:
-    """Return the record of one cell; its state is ok, infeasible or failed, never nothing."""
-    warm = batch.run(warmups * batch.cell.concurrency)
-    if warm.errors:
-        return record(batch.cell, Outcome(errors=warm.errors), warm)
-    return record(batch.cell, batch.run(repeats * batch.cell.concurrency), warm)
+def measure(batch: Batch, repeats: int, warmups: int, requests: int) -> dict[str, Any]:
+    """Return the record of one cell: `repeats` batches of `requests` a stream, after warm-ups.
+
+    Its state is ok, infeasible or failed, never nothing; after an error no further batch is begun.
+    """
+    streams = batch.cell.concurrency
+    warm = _batches(batch, warmups, streams)
+    if any(outcome.errors for outcome in warm):
+        return record(batch.cell, [Outcome(errors=warm[-1].errors)], warm)
+    return record(batch.cell, _batches(batch, repeats, requests * streams), warm)
 
 
-def record(cell: Cell, outcome: Outcome, warm: Outcome) -> dict[str, Any]:
+def _batches(batch: Batch, repeats: int, requests: int) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    while len(outcomes) < repeats and not (outcomes and outcomes[-1].errors):
+        outcomes.append(batch.run(requests))
+    return outcomes
+
+
+def record(cell: Cell, outcomes: Sequence[Outcome], warm: Sequence[Outcome]) -> dict[str, Any]:
     """Return a cell's figures; the aggregate is tokens over wall time, no mean of rates."""
-    done = [completion for _, completion in outcome.done]
-    state, message = verdict(cell, outcome)
+    done = [completion for outcome in outcomes for _, completion in outcome.done]
+    errors = [error for outcome in outcomes for error in outcome.errors]
+    wall = sum(outcome.wall for outcome in outcomes)
+    tokens = sum(outcome.tokens for outcome in outcomes)
+    state, message = verdict(cell, done, errors)
     return {
         "id": cell.id,
         **asdict(cell),
         "state": state,
         "message": message,
-        "wall_s": outcome.wall,
-        "tokens": outcome.tokens,
-        "aggregate_tokens_per_s": outcome.tokens / outcome.wall if outcome.wall else None,
+        "wall_s": wall,
+        "tokens": tokens,
+        "aggregate_tokens_per_s": tokens / wall if wall else None,
+        "batches_tokens_per_s": spread(o.tokens / o.wall for o in outcomes if o.wall),
         "ttft_s": spread(c.ttft for c in done),
         "tpot_s": spread(c.tpot for c in done),
         "latency_s": spread(c.latency for c in done),
         "prompt_tokens": spread(c.prompt_tokens for c in done),
-        "requests": [{"start_s": start, **c.record()} for start, c in outcome.done],
-        "warmups": [{"start_s": start, **c.record()} for start, c in warm.done],
-        "partial": [e.partial.record() for e in outcome.errors if e.partial],
+        "requests": _requests(outcomes),
+        "warmups": _requests(warm),
+        "partial": [error.partial.record() for error in errors if error.partial],
     }
 
 
-def verdict(cell: Cell, outcome: Outcome) -> tuple[str, str | None]:
+def _requests(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    return [
+        {"batch": number, "start_s": start, **completion.record()}
+        for number, outcome in enumerate(outcomes)
+        for start, completion in outcome.done
+    ]
+
+
+def verdict(
+    cell: Cell, done: Sequence[Completion], errors: Sequence[ChatError]
+) -> tuple[str, str | None]:
     """Return ok, infeasible or failed, and why."""
-    troubles = Counter(error.trouble for error in outcome.errors)
-    if troubles[Trouble.INFEASIBLE]:
-        words = next(e for e in outcome.errors if e.trouble is Trouble.INFEASIBLE)
-        return "infeasible", str(words)
-    if outcome.errors:
-        first = outcome.errors[0]
-        return "failed", f"{len(outcome.errors)} requests failed, {first.trouble}: {first}"
-    lengths = Counter(c.tokens for _, c in outcome.done)
+    infeasible = [error for error in errors if error.trouble is Trouble.INFEASIBLE]
+    if infeasible:
+        return "infeasible", str(infeasible[0])
+    if errors:
+        return "failed", f"{len(errors)} requests failed, {errors[0].trouble}: {errors[0]}"
+    lengths = Counter(completion.tokens for completion in done)
     if set(lengths) != {cell.output}:
         seen = ", ".join(f"{n} of {tokens} tokens" for tokens, n in sorted(lengths.items()))
         return "ok", f"answers ended early: {seen}; {cell.output} were asked for"

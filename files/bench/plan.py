@@ -36,8 +36,9 @@ class Method:
     concurrencies: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     concurrency_context: int = 512
     concurrency_output: int = 128
-    repeats: int = 3  # of each ladder cell; a concurrency cell sends this many requests a stream
-    warmups: int = 1  # the same, before; kept, never averaged
+    requests_per_stream: int = 2  # of a batch in a concurrency cell; in a ladder cell it is one
+    repeats: int = 3  # batches of each cell
+    warmups: int = 1  # batches of one request a stream before those; kept, never averaged
     nonce: bool = True  # every prompt begins with digits that no cache has seen
 
     def cells(self) -> list[Cell]:

@@ -54,21 +54,25 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Figure:
-    """GB/s over the timed runs. `spread` is (max - min) / median."""
+    """GB/s over the timed runs. `spread` is (max - min) / median; `wrong` says what was."""
 
     median: float
     min: float
     max: float
+    mean: float
+    stdev: float | None
     spread: float
-    runs: list[float]
+    n: int
     wrong: str | None = None
 
 
 def figure(bytes_moved: int, seconds: Iterable[float], wrong: str | None = None) -> Figure:
     """Return the statistics of the rates that moving `bytes_moved` in each of `seconds` makes."""
     runs = [bytes_moved / taken / 1e9 for taken in seconds]
-    median = statistics.median(runs)
-    return Figure(median, min(runs), max(runs), (max(runs) - min(runs)) / median, runs, wrong)
+    median, low, high = statistics.median(runs), min(runs), max(runs)
+    deviation = statistics.stdev(runs) if len(runs) > 1 else None
+    mean = statistics.fmean(runs)
+    return Figure(median, low, high, mean, deviation, (high - low) / median, len(runs), wrong)
 
 
 def peak_gb_per_s(clock_khz: int | None, bus_bits: int | None) -> float | None:

@@ -1,0 +1,47 @@
+"""One self-contained HTML page of a run: no script, no request, readable on a phone and printed."""
+
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from report.change_plot import change_plot
+from report.compare import changes
+from report.plots import plots
+from report.schema import Run
+from report.wording import COLUMNS, boot, headline, row
+
+TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
+
+
+def page(run: Run, last: Run | None = None) -> str:
+    """Return the page; `last` is an earlier run of the same method to hold this one against."""
+    jinja = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found = changes(last, run) if last else []
+    return jinja.get_template("report.html.j2").render(
+        run=run,
+        headline=headline(run),
+        plots=[*plots(run), *([change_plot(found)] if found else [])],
+        columns=COLUMNS,
+        rows=[(cell.state, row(cell)) for cell in run.cells],
+        boot=boot(run),
+        last=last,
+        facts=_facts(run),
+    )
+
+
+def _facts(run: Run) -> list[tuple[str, str]]:
+    """Return what the host and its software are, flat, without what is unknown."""
+    hardware = {key: value for key, value in run.hardware.items() if key != "gpus"}
+    gpus = [", ".join(map(str, gpu.values())) for gpu in run.hardware.get("gpus", [])]
+    software = {key: value for key, value in run.software.items() if key != "build"}
+    build = run.software.get("build") or {}
+    inputs = build.get("inputs", {}) if isinstance(build, dict) else {}
+    rows = {**hardware, "gpu": "; ".join(gpus), **software}
+    rows |= {f"build: {key}": value for key, value in inputs.items()}
+    return [(key, str(value)) for key, value in rows.items() if value not in (None, "")]
