@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 from uuid import uuid4
 
 from pyinfra_ssm._errors import ProtocolError
@@ -36,7 +36,7 @@ class Agent:
         program: Program,
         handshake: Handshake | None,
         transmit: Callable[[bytes], None],
-        room: Callable[[], Any],
+        room: Callable[[], Awaitable[None]],
     ) -> None:
         self.inbox: asyncio.Queue[AgentMessage] = asyncio.Queue()
         self._program = program
@@ -69,13 +69,13 @@ class Agent:
             await asyncio.wait([life, cancelled], return_when=asyncio.FIRST_COMPLETED)
             if not life.done():
                 life.cancel()
-            outcome = await asyncio.gather(life, return_exceptions=True)
+            await asyncio.wait([life])
             await self._drain()
         finally:
             for task in (*readers, life, cancelled):
                 task.cancel()
             await asyncio.gather(*readers, life, cancelled, return_exceptions=True)
-        return outcome[0] if isinstance(outcome[0], str) else ""
+        return "" if life.cancelled() else life.result()
 
     async def _live(self) -> str:
         if self._handshake is not None:
@@ -83,7 +83,10 @@ class Agent:
                 self._cipher = await self._handshake.perform(self.output)
             except HandshakeError as error:
                 return str(error)
-        return await self._program.run(self)
+        try:
+            return await self._program.run(self)
+        except OSError as error:
+            return f"Unable to start command: {error}\n"
 
     async def _read(self) -> None:
         """Handle frames one after another: one that blocks holds up all that follow it."""

@@ -37,6 +37,8 @@ class Faults:
     terminal_delay_s: float = 0.0
     # Asks every session for KMS encryption with this key id.
     kms_key: str | None = None
+    # What the account wants shown at the start; any text makes every session shake hands.
+    customer_message: str = ""
     # Where the agent decrypts data keys; None is the emulator's own KMS, on its endpoint.
     kms_endpoint_url: str | None = None
     # Seconds without input or output, and seconds of life, after which the service ends a session.

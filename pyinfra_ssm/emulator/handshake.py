@@ -23,6 +23,7 @@ from pyinfra_ssm.emulator.kms import Cipher, KeyService
 
 AGENT_VERSION = "3.3.0.0"
 _TIME_LIMIT = 15.0  # seconds, for the response and again for the challenge (source)
+_ENCRYPTED = "This session is encrypted using AWS KMS."
 _TOO_LATE = (
     "Handshake timed out. Please ensure that you have the latest version of the session "
     "manager plugin."
@@ -45,11 +46,13 @@ class Handshake:
         properties: Mapping[str, Any] | None,
         *,
         key: str | None,
+        customer_message: str,
         key_service: KeyService,
         context: Mapping[str, str],
     ) -> None:
         self._session_type = {"SessionType": session_type, "Properties": properties}
         self._key = key
+        self._message = customer_message or (_ENCRYPTED if key is not None else "")
         self._key_service = key_service
         self._context = context
         loop = asyncio.get_running_loop()
@@ -65,8 +68,7 @@ class Handshake:
         cipher = await self._cipher(response)
         if cipher is not None:
             await self._prove(cipher, output)
-        message = "This session is encrypted using AWS KMS." if cipher else ""
-        complete = HandshakeComplete(time.monotonic_ns() - started, message)
+        complete = HandshakeComplete(time.monotonic_ns() - started, self._message)
         await output(PayloadType.HANDSHAKE_COMPLETE, complete.encode())
         self.is_complete = True
         return cipher

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,7 +22,10 @@ from pyinfra_ssm.emulator.noninteractive import NonInteractive
 from pyinfra_ssm.emulator.port import Port
 from pyinfra_ssm.emulator.terminal import Terminal
 
+_LOG = logging.getLogger(__name__)
+_FROM_CLIENT = {MessageType.INPUT, MessageType.ACKNOWLEDGE}
 _OPENING_LIMIT = 10.0  # seconds for the text frame with the token
+_CLOSING_LIMIT = 1.0  # for the client's closing frame
 _WATCH_PERIOD = 0.25
 
 
@@ -46,14 +50,15 @@ class Session:
 
     async def serve(self, request: web.Request) -> web.WebSocketResponse:
         """Serve one client socket until it closes."""
-        websocket = web.WebSocketResponse(max_msg_size=self._account.faults.max_frame_bytes or 0)
+        largest = self._account.faults.max_frame_bytes or 0
+        websocket = web.WebSocketResponse(max_msg_size=largest, timeout=_CLOSING_LIMIT)
         await asyncio.sleep(2 * self._account.faults.delay_ms / 1000)  # TCP, then the upgrade
         await websocket.prepare(request)
         if not await self._is_opened(websocket) or self.has_ended:
             await websocket.close(code=WSCloseCode.POLICY_VIOLATION)
             return websocket
         if self._socket is not None:
-            await self._socket.cut(WSCloseCode.OK)
+            self._socket.abort()
         self._socket = socket = ClientSocket(self._account, request, websocket, self._to_agent)
         self._start_or_resume()
         await socket.serve()
@@ -92,7 +97,11 @@ class Session:
         self._tasks = [asyncio.create_task(each) for each in lives]
 
     async def _live(self, agent: Agent) -> None:
-        output = await agent.run()
+        try:
+            output = await agent.run()
+        except Exception:
+            _LOG.exception("session %s: the emulated agent failed", self.session_id)
+            output = "the emulator failed; see its standard error"
         if not self.has_ended:
             self._tell_client_closed(output)
 
@@ -124,13 +133,15 @@ class Session:
         return Terminal(machine, argv, mark=mark, elevated=document.elevated, faults=faults)
 
     def _handshake(self) -> Handshake | None:
-        kind, key = self._document.session_type, self._account.faults.kms_key
-        if key is None and kind in (SessionType.SHELL, SessionType.INTERACTIVE):
+        kind, faults = self._document.session_type, self._account.faults
+        asked_for = faults.kms_key is not None or faults.customer_message
+        if not asked_for and kind in (SessionType.SHELL, SessionType.INTERACTIVE):
             return None  # recorded: nothing to agree on, so the agent skips it
         return Handshake(
             kind,
             {"portNumber": self._document.port} if kind is SessionType.PORT else None,
-            key=key,
+            key=faults.kms_key,
+            customer_message=faults.customer_message,
             key_service=self._account.key_service,
             context={
                 "aws:ssm:SessionId": self.session_id,
@@ -139,7 +150,7 @@ class Session:
         )
 
     async def _is_opened(self, websocket: web.WebSocketResponse) -> bool:
-        with suppress(TimeoutError, ValueError, TypeError):
+        with suppress(TimeoutError, ValueError, TypeError, LookupError):
             opening = await websocket.receive(_OPENING_LIMIT)
             await asyncio.sleep(self._account.faults.delay_ms / 1000)
             if opening.type is WSMsgType.TEXT:
@@ -180,9 +191,6 @@ class Session:
             }
             closed = _service_message(MessageType.CHANNEL_CLOSED, members)
             self._socket.send(closed.encode(), impaired=False)
-
-
-_FROM_CLIENT = {MessageType.INPUT, MessageType.ACKNOWLEDGE}
 
 
 def _shell(command: str) -> Sequence[str]:

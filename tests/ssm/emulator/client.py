@@ -92,12 +92,18 @@ class Client:
 
     def repeat(self, payload: bytes, payload_type: int = PayloadType.OUTPUT) -> None:
         """Send the next frame of input, but count it as not sent."""
+        self._send(payload, payload_type, self._sequence)
+
+    def send_ahead(self, payload: bytes) -> None:
+        """Send the frame after the next; skip() counts it, once the next is sent."""
+        self._send(payload, PayloadType.OUTPUT, self._sequence + 1)
+
+    def skip(self) -> None:
+        self._sequence += 1
+
+    def _send(self, payload: bytes, payload_type: int, sequence: int) -> None:
         frame = AgentMessage(
-            MessageType.INPUT,
-            uuid4(),
-            payload,
-            sequence=self._sequence,
-            payload_type=payload_type,
+            MessageType.INPUT, uuid4(), payload, sequence=sequence, payload_type=payload_type
         )
         self.send_raw(frame.encode())
 
@@ -121,8 +127,9 @@ class Client:
         return message
 
     def until(self, is_reached: Callable[[], bool]) -> None:
-        """Receive until something is so."""
+        """Receive until something is so; fail if the session ends before."""
         while not is_reached():
+            assert self.closed is None, f"the session ended: {self.closed}"
             self.receive()
 
     def text(self, payload_type: int = PayloadType.OUTPUT) -> bytes:

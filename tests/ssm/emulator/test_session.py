@@ -200,15 +200,3 @@ def _wait_for(emulator: Emulator, file: Path) -> None:
         assert emulator.sessions
     for _ in range(20):
         assert emulator.sessions
-
-
-def test_sessions_are_encrypted_when_a_key_is_named(start: Start) -> None:
-    client = Client(start(kms_key="alias/sessions"), "Root-Shell")
-    client.until(lambda: 0 in client.outputs)
-    request = json.loads(client.outputs[0].payload)
-    kms = request["RequestedClientActions"][1]
-    assert kms == {
-        "ActionType": "KMSEncryption",
-        "ActionParameters": {"KMSKeyId": "alias/sessions"},
-    }
-    client.close()
