@@ -7,7 +7,7 @@ digest; without them the file counts as not fetched.
 
 import hashlib
 from collections import deque
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from pyinfra_ssm._account import Account
 from pyinfra_ssm._channel import DEFAULT_PAYLOAD_SIZE
@@ -16,10 +16,8 @@ from pyinfra_ssm._events import ChannelClosed, Event, ExitCodeReceived, OutputRe
 from pyinfra_ssm._host_program import BACKLOG_LIMIT, read_json
 from pyinfra_ssm._program import fetching_command
 from pyinfra_ssm._session import Session
+from pyinfra_ssm._transport import SessionOptions
 from pyinfra_ssm.remote.framing import ArmourDecoder, Frame, FramingError, Kind
-
-if TYPE_CHECKING:
-    from pyinfra_ssm._session_transport import SessionOptions
 
 # Seconds without a frame after which the session is given up.
 _PATIENCE = 60.0
@@ -71,7 +69,7 @@ class Printout:
 def fetch(
     account: Account,
     target: str,
-    options: "SessionOptions",
+    options: SessionOptions,
     path: str,
     sink: BinaryIO,
     user: str | None,

@@ -29,6 +29,7 @@ class HostProgram:
         self._decoder = ArmourDecoder()
         self._frames: dict[int, deque[Frame]] = {}  # of the requests that are open
         self._backlog = 0
+        self._is_awaited = False  # a reader found nothing: go on reading, whatever waits
         self._next_ident = 1
         self._pinged = 0.0
 
@@ -63,7 +64,7 @@ class HostProgram:
 
     @property
     def is_full(self) -> bool:
-        return self._backlog > BACKLOG_LIMIT
+        return self._backlog > BACKLOG_LIMIT and not self._is_awaited
 
     # For requests
 
@@ -78,7 +79,8 @@ class HostProgram:
 
     def next_frame(self, ident: int) -> Frame | None:
         """Return the oldest frame of a request that nobody took; None if there is none yet."""
-        if not self._frames[ident]:
+        self._is_awaited = not self._frames[ident]
+        if self._is_awaited:
             return None
         frame = self._frames[ident].popleft()
         self._backlog -= len(frame.body)

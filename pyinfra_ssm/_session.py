@@ -130,6 +130,11 @@ class Session:
         self._wake()  # the thread stops reading while too much waits to be taken
         return taken
 
+    def look(self, take: Callable[[], T | None]) -> T | None:
+        """Return what `take` does now, under the session's lock."""
+        with self._changed:
+            return take()
+
     def probe(self, large: bytes, small: bytes) -> bool:
         """See Channel.probe; return False, and do nothing, if the channel does not fall quiet."""
         try:

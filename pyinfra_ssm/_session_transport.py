@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import BinaryIO
 from uuid import uuid4
 
@@ -23,7 +22,7 @@ from pyinfra_ssm._host_program import HostProgram, read_json
 from pyinfra_ssm._program import serving_command
 from pyinfra_ssm._session import Session
 from pyinfra_ssm._shell import shell_arguments
-from pyinfra_ssm._transport import Ending, OnOutput, Request, Stream
+from pyinfra_ssm._transport import Ending, OnOutput, Request, SessionOptions, Stream
 from pyinfra_ssm.remote.framing import CHUNK, Frame, Kind, encode
 
 # Seconds from StartSession to our program's first word. The agent takes one by itself; a host that
@@ -37,16 +36,7 @@ _LARGE = 256 << 10
 # The agent takes 200,000 (recorded); 16 KiB already makes the cost per frame small.
 _PROBED_SIZE = 16 << 10
 _NO_LIMIT = 1 << 62
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """`payload_size` in bytes, 0 to find out; `bulk_document` may be empty for none."""
-
-    document: str
-    bulk_document: str
-    python: str
-    payload_size: int
+_STREAMS: dict[int, Stream] = {Kind.STDOUT: Stream.STDOUT, Kind.STDERR: Stream.STDERR}
 
 
 class SessionTransport:
@@ -93,9 +83,30 @@ class SessionTransport:
     def run(self, request: Request, on_output: OnOutput) -> Ending:
         """Run a command, at most once: again only if nothing of it had left for the host."""
         try:
-            return self._run_once(request, on_output)
+            running = self.begin(request)
         except NotSent:
-            return self._run_once(request, on_output)
+            running = self.begin(request)
+        return running.finish(on_output)
+
+    def begin(self, request: Request) -> "Running":
+        """Start a command without waiting for it; several may run at once."""
+        exchange = _Exchange(self._ready(), self._program)
+        body = {
+            "argv": shell_arguments(request.command),
+            "timeout": request.timeout,
+            "terminal": request.terminal,
+            "stdin": bool(request.stdin),
+        }
+        try:
+            exchange.send_json(Kind.RUN, body)
+            if request.stdin:
+                for at in range(0, len(request.stdin), CHUNK):
+                    exchange.send(Kind.INPUT, request.stdin[at : at + CHUNK])
+                exchange.send(Kind.INPUT)
+        except SSMError:
+            exchange.close()
+            raise
+        return Running(exchange, request.timeout + _GRACE if request.timeout else None)
 
     def put(self, path: str, source: BinaryIO, user: str | None, has_secret: bool = False) -> None:
         self._twice(lambda: self._put_once(path, source, user))
@@ -130,32 +141,6 @@ class SessionTransport:
             attempt()
         except SessionEnded:
             attempt()
-
-    def _run_once(self, request: Request, on_output: OnOutput) -> Ending:
-        body = {
-            "argv": shell_arguments(request.command),
-            "timeout": request.timeout,
-            "terminal": request.terminal,
-            "stdin": bool(request.stdin),
-        }
-        limit = request.timeout + _GRACE if request.timeout else None
-        with _Exchange(self._ready(), self._program) as exchange:
-            exchange.send_json(Kind.RUN, body)
-            if request.stdin:
-                for at in range(0, len(request.stdin), CHUNK):
-                    exchange.send(Kind.INPUT, request.stdin[at : at + CHUNK])
-                exchange.send(Kind.INPUT)
-            while True:
-                frame = exchange.receive(limit)
-                if frame.kind == Kind.STDOUT:
-                    on_output(Stream.STDOUT, frame.body)
-                elif frame.kind == Kind.STDERR:
-                    on_output(Stream.STDERR, frame.body)
-                elif frame.kind == Kind.EXITED:
-                    ending = read_json(frame)
-                    return Ending(
-                        ending.get("status"), ending.get("signal"), bool(ending.get("timeout"))
-                    )
 
     def _put_once(self, path: str, source: BinaryIO, user: str | None) -> None:
         source.seek(0)
@@ -224,8 +209,15 @@ class _Exchange:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._is_over and self.session.ended is None:
-            self.session.send(encode(Frame(Kind.CANCEL, self._ident)))
+        try:
+            if not self._is_over:
+                self.session.send(encode(Frame(Kind.CANCEL, self._ident)))
+        except SessionEnded:
+            pass  # and the command with it
+        finally:
+            self.close()
+
+    def close(self) -> None:
         self._program.close_request(self._ident)
 
     def send(self, kind: Kind, body: bytes = b"") -> None:
@@ -242,7 +234,7 @@ class _Exchange:
 
     def raise_failure(self) -> None:
         """Raise what the host has to say against the request, if anything."""
-        frame = self._program.next_frame(self._ident)
+        frame = self.session.look(lambda: self._program.next_frame(self._ident))
         if frame is not None:
             self._check(frame)
 
@@ -254,6 +246,26 @@ class _Exchange:
                 str(failure.get("text")), failure.get("errno"), failure.get("large")
             )
         return frame
+
+
+class Running:
+    """A command that was started; finish() or drop() it once."""
+
+    def __init__(self, exchange: _Exchange, limit: float | None) -> None:
+        self._exchange, self._limit = exchange, limit
+
+    def finish(self, on_output: OnOutput) -> Ending:
+        """Tell its output as it comes, and return how it ended; raises SSMError."""
+        with self._exchange as exchange:
+            while (frame := exchange.receive(self._limit)).kind != Kind.EXITED:
+                if frame.kind in _STREAMS:
+                    on_output(_STREAMS[frame.kind], frame.body)
+            ending = read_json(frame)
+            return Ending(ending.get("status"), ending.get("signal"), bool(ending.get("timeout")))
+
+    def drop(self) -> None:
+        """Let it run to its end unheard."""
+        self._exchange.close()
 
 
 _REMEDIES = {

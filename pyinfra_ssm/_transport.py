@@ -44,6 +44,16 @@ class Ending:
 OnOutput = Callable[[Stream, bytes], None]
 
 
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """`payload_size` in bytes, 0 to find out; `bulk_document` may be empty for none."""
+
+    document: str
+    bulk_document: str
+    python: str
+    payload_size: int
+
+
 class Transport(Protocol):
     """A way to a host. All but close() raise SSMError of some kind."""
 

@@ -1,0 +1,341 @@
+"""`@ssm/...` hosts for pyinfra, over AWS Systems Manager."""
+
+import functools
+import sys
+from collections.abc import Iterator
+from io import IOBase
+from typing import IO, TYPE_CHECKING, Any, TypedDict, cast
+
+from pyinfra import logger
+from pyinfra.api.command import StringCommand
+from pyinfra.api.exceptions import ConnectError, InventoryError
+from pyinfra.api.output import echo, format_text
+from pyinfra.api.state import StateStage
+from pyinfra.api.util import get_file_io
+from pyinfra.connectors.base import BaseConnector, DataMeta
+from pyinfra.connectors.util import (
+    CommandOutput,
+    execute_command_with_sudo_retry,
+    extract_control_arguments,
+    make_unix_command_for_host,
+)
+
+from pyinfra_ssm import targets
+from pyinfra_ssm._account import Account
+from pyinfra_ssm._errors import SSMError
+from pyinfra_ssm._output import Lines, stdin_bytes
+from pyinfra_ssm._prefetch import Foresight, Memory, default_folder
+from pyinfra_ssm._reach import Choice, reach
+from pyinfra_ssm._session import new_lock, real_waiting
+from pyinfra_ssm._session_transport import SessionTransport
+from pyinfra_ssm._transport import Ending, Request, SessionOptions, Stream, Transport
+
+if TYPE_CHECKING:
+    from pyinfra.api.host import Host
+    from pyinfra.api.state import State
+
+
+class HostError(OSError):
+    """This host failed; pyinfra shows the text and goes on with the others."""
+
+
+class ConnectorData(TypedDict):
+    ssm_target: str | None
+    ssm_region: str | None
+    ssm_profile: str | None
+    ssm_transport: str
+    ssm_document: str
+    ssm_bulk_document: str
+    ssm_python: str
+    ssm_payload_size: int
+    ssm_prefetch: bool
+    ssm_return_limit: int
+    ssm_secrets_in_history: bool
+
+
+KNOBS: dict[str, DataMeta] = {
+    "ssm_target": DataMeta("Instance id; taken from the host's name"),
+    "ssm_region": DataMeta("AWS region; None is what boto3 finds"),
+    "ssm_profile": DataMeta("Profile of ~/.aws/config; None is what boto3 finds"),
+    "ssm_transport": DataMeta("auto, session or run-command", "auto"),
+    "ssm_document": DataMeta(
+        "Session document that runs its parameter `command` on a terminal",
+        "AWS-StartInteractiveCommand",
+    ),
+    "ssm_bulk_document": DataMeta(
+        "Session document for large downloads; empty for none", "AWS-StartNonInteractiveCommand"
+    ),
+    "ssm_python": DataMeta("Python 3.7 or later on the host", "python3"),
+    "ssm_payload_size": DataMeta(
+        "Bytes of input in one frame; 0 is 1024, or more once more is seen to pass", 0
+    ),
+    "ssm_prefetch": DataMeta("Ask for the facts of the last run all at once", True),
+    "ssm_return_limit": DataMeta(
+        "Seconds to wait, in a run, for a host to come back after a reboot", 300
+    ),
+    "ssm_secrets_in_history": DataMeta(
+        "Let secrets go through Run Command, whose history keeps them", False
+    ),
+}
+
+
+class SSMConnector(BaseConnector):
+    """
+    Reach hosts through AWS Systems Manager: no open port, no SSH, no AWS CLI, no S3.
+
+    .. code:: shell
+
+        pyinfra @ssm/i-0123456789abcdef0 deploy.py
+        pyinfra @ssm/mi-0123456789abcdef0 exec -- uptime
+        pyinfra @ssm/tag:Role=inference deploy.py
+
+    Commands run as root, by ``sudo -n`` in the session.
+    """
+
+    handles_execution = True
+    data_cls = ConnectorData
+    data_meta = KNOBS
+    data: ConnectorData
+
+    def __init__(self, state: "State", host: "Host") -> None:
+        super().__init__(state, host)
+        self._transport: Transport | None = None
+        self._foresight: Foresight | None = None
+        self._was_connected = False
+
+    @staticmethod
+    def make_names_data(name: str) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
+        """Yield the host that `i-...` or `mi-...` names, or those that `tag:Key=Value` does."""
+        if name and name.startswith("tag:"):
+            for instance_id in _tagged(name.removeprefix("tag:")):
+                yield f"@ssm/{instance_id}", {"ssm_target": instance_id}, ["@ssm"]
+        elif name and name.startswith(("i-", "mi-")):
+            yield f"@ssm/{name}", {"ssm_target": name}, ["@ssm"]
+        else:
+            raise InventoryError(
+                f"@ssm/{name or ''} names no host. Write @ssm/i-..., @ssm/mi-... or "
+                "@ssm/tag:Key=Value."
+            )
+
+    # Connection
+
+    def connect(self) -> None:
+        """Open a session; after a reboot, wait for the agent to come back first."""
+        self.disconnect()
+        choice = Choice(
+            str(self.data["ssm_transport"]), self._options(), self.data["ssm_secrets_in_history"]
+        )
+        patience = self.data["ssm_return_limit"] if self._was_connected else 0
+        account = account_of(self.data["ssm_profile"], self.data["ssm_region"])
+        try:
+            self._transport = reach(account, self._target(), choice, patience, self._warn)
+            self._was_connected = True
+            self._look_ahead(self._transport)
+        except SSMError as error:
+            raise ConnectError(f"Could not connect to {self._target()}: {error}") from error
+
+    def disconnect(self) -> None:
+        """End the session, on the host too."""
+        self._end_foresight()
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+
+    def _target(self) -> str:
+        return self.data["ssm_target"] or self.host.name.removeprefix("@ssm/")
+
+    def _options(self) -> SessionOptions:
+        return SessionOptions(
+            self.data["ssm_document"],
+            self.data["ssm_bulk_document"],
+            self.data["ssm_python"],
+            self.data["ssm_payload_size"],
+        )
+
+    def _warn(self, text: str) -> None:
+        logger.warning(f"{self.host.print_prefix}{text}")
+
+    def _connected(self) -> Transport:
+        if self._transport is None:
+            raise HostError(f"{self.host.name} is not connected")
+        return self._transport
+
+    # Facts in advance
+
+    def _look_ahead(self, transport: Transport) -> None:
+        if not self.data["ssm_prefetch"] or not isinstance(transport, SessionTransport):
+            return
+        if self.state.current_stage > StateStage.Prepare:
+            return
+        deploy = [self.state.cwd or "", *(a for a in sys.argv[1:] if not a.startswith("-"))]
+        self._foresight = Foresight(Memory(default_folder(), self.host.name, deploy))
+        self._foresight.begin(transport.begin)
+
+    def _end_foresight(self) -> None:
+        if self._foresight is None:
+            return
+        foresight, self._foresight = self._foresight, None
+        foresight.end()
+        if self.state.print_fact_info and foresight.foreseen:
+            logger.info(
+                f"{self.host.print_prefix}{foresight.answered} facts were answered in advance, "
+                f"of {foresight.foreseen} remembered"
+            )
+
+    # Commands
+
+    def run_shell_command(
+        self,
+        command: StringCommand,
+        print_output: bool = False,
+        print_input: bool = False,
+        **arguments: Any,
+    ) -> tuple[bool, CommandOutput]:
+        """Run a command; True if it ended with 0, or with one of `_success_exit_codes`."""
+        is_fact = _asked_by_a_fact() and self.state.current_stage == StateStage.Prepare
+        control = extract_control_arguments(arguments)  # type: ignore[arg-type]
+
+        def execute() -> tuple[int, CommandOutput]:
+            unix = make_unix_command_for_host(self.state, self.host, command, **arguments)
+            if print_input:
+                echo(f"{self.host.print_prefix}>>> {unix}", err=True)
+            raw, stdin = unix.get_raw_value(), stdin_bytes(control.get("_stdin"))
+            request = Request(
+                raw,
+                stdin,
+                timeout=control.get("_timeout") or None,
+                terminal=bool(control.get("_get_pty")),
+                has_secret=raw != str(unix) or bool(stdin),
+            )
+            ending, output = self._execute(request, print_output, is_fact)
+            if ending.timed_out:
+                raise TimeoutError(f"{unix} did not end within {request.timeout:g} s")
+            return ending.code, output
+
+        # The prompt for sudo's password needs somebody to answer it.
+        may_ask = bool(arguments.get("_sudo")) and sys.stdin is not None and sys.stdin.isatty()
+        if may_ask:
+            code, output = execute_command_with_sudo_retry(
+                self.host,
+                arguments,  # type: ignore[arg-type]
+                execute,
+            )
+        else:
+            code, output = execute()
+        return code in (control.get("_success_exit_codes") or [0]), output
+
+    def _execute(
+        self, request: Request, print_output: bool, is_fact: bool
+    ) -> tuple[Ending, CommandOutput]:
+        lines = Lines(functools.partial(self._print_line, print_output), terminal=request.terminal)
+        transport, ending = self._connected(), None
+        if is_fact and self._foresight is not None:
+            ending = self._foresight.answer(request, lines.add)
+        elif not is_fact:
+            self._end_foresight()
+        if ending is None:
+            try:
+                ending = transport.run(request, lines.add)
+            except SSMError as error:
+                raise HostError(f"[{self.host.name}] could not run a command: {error}") from error
+        if ending.signal and not ending.timed_out:
+            lines.add(
+                Stream.STDERR, f"The command was killed by signal {ending.signal}.\n".encode()
+            )
+        return ending, lines.finish()
+
+    def _print_line(self, wanted: bool, stream: Stream, line: str) -> None:
+        if wanted:
+            shown = format_text(line, "red") if stream is Stream.STDERR else line
+            echo(f"{self.host.print_prefix}{shown}", err=True)
+
+    # Files
+
+    def put_file(
+        self,
+        filename_or_io: str | IOBase,
+        remote_filename: str,
+        remote_temp_filename: str | None = None,  # a file is written beside its target
+        print_output: bool = False,
+        print_input: bool = False,
+        **arguments: Any,
+    ) -> bool:
+        """Write a file: 0600 from its first moment if it is new, as before if it is not."""
+        self._end_foresight()
+        try:
+            with get_file_io(cast(IO[bytes], filename_or_io)) as source:
+                self._connected().put(remote_filename, source, _user(arguments))
+        except SSMError as error:
+            raise HostError(
+                f"[{self.host.name}] could not write {remote_filename}: {error}"
+            ) from error
+        if print_output:
+            echo(f"{self.host.print_prefix}file uploaded: {remote_filename}", err=True)
+        return True
+
+    def get_file(
+        self,
+        remote_filename: str,
+        filename_or_io: str | IOBase,
+        remote_temp_filename: str | None = None,
+        print_output: bool = False,
+        print_input: bool = False,
+        **arguments: Any,
+    ) -> bool:
+        """Read a file, checked by its digest."""
+        try:
+            with get_file_io(cast(IO[bytes], filename_or_io), "wb") as sink:
+                self._connected().get(remote_filename, sink, _user(arguments))
+        except SSMError as error:
+            raise HostError(
+                f"[{self.host.name}] could not read {remote_filename}: {error}"
+            ) from error
+        if print_output:
+            echo(f"{self.host.print_prefix}file downloaded: {remote_filename}", err=True)
+        return True
+
+    def check_can_rsync(self) -> None:
+        raise NotImplementedError("rsync needs SSH; over SSM use files.put or files.sync")
+
+
+def _user(arguments: dict[str, Any]) -> str | None:
+    """Return whom pyinfra's arguments make the owner of what is written; None is root."""
+    users = (arguments.get(f"_{way}_user") for way in ("su", "sudo", "doas", "dzdo"))
+    return next((user for user in users if user), None)
+
+
+def _asked_by_a_fact() -> bool:
+    """Whether pyinfra's own fact machinery runs this command: that is what makes it read-only."""
+    frame = sys._getframe(2)  # the caller of run_shell_command: Host's method of that name
+    caller = frame.f_back
+    return caller is not None and caller.f_globals.get("__name__") == "pyinfra.api.facts"
+
+
+_lock = new_lock()
+
+
+@functools.cache
+def account_of(profile: str | None, region: str | None) -> Account:
+    """Return the account that all hosts with this profile and region share."""
+    return Account(profile, region, real_waiting, _lock)
+
+
+def _tagged(tag: str) -> list[str]:
+    """Return the ids of the reachable instances with a tag; say which are skipped, and why."""
+    key, _, value = tag.partition("=")
+    if not key or not value:
+        raise InventoryError(f"@ssm/tag:{tag} has no value. Write @ssm/tag:Key=Value.")
+    try:
+        found = targets.find(account_of(None, None), {key: value})
+    except SSMError as error:
+        raise InventoryError(f"@ssm/tag:{tag} could not be looked up: {error}") from error
+    for instance in found:
+        if instance.unreachable:
+            logger.warning(f"Skipped {instance.instance_id}: {instance.unreachable}")
+    ids = [instance.instance_id for instance in found if not instance.unreachable]
+    if not ids:
+        raise InventoryError(
+            f"@ssm/tag:{tag} matches no instance that can be reached. Check the tag, the region "
+            "and the credentials (AWS_REGION, AWS_PROFILE)."
+        )
+    return ids
