@@ -1,0 +1,270 @@
+"""Commands over a session, against the emulated agent; each case is one that has broken a tool."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from pyinfra_ssm._errors import RemoteFileError
+from pyinfra_ssm._transport import Ending
+from pyinfra_ssm.remote.framing import Frame, Kind, armour
+
+OUTPUTS = {
+    "without a trailing newline": ("printf abc", b"abc"),
+    "nothing": ("true", b""),
+    "quotes, dollars and backslashes": (
+        "printf '%s' '\"$HOME\" `x` \\n $(id)'",
+        b'"$HOME" `x` \\n $(id)',
+    ),
+    "several lines of command": ("echo one\necho two", b"one\ntwo\n"),
+    "a here-document": ("cat <<'EOF'\n$HOME \"'\nEOF\n", b"$HOME \"'\n"),
+    "emoji and combining characters": (
+        "printf 'cafe\u0301 \U0001f680'",
+        "cafe\u0301 \U0001f680".encode(),
+    ),
+    "the replacement character itself": ("printf 'A\\357\\277\\275B'", b"A\xef\xbf\xbdB"),
+    "Latin-1 bytes at the very end": ("printf 'tail\\377\\376'", b"tail\xff\xfe"),
+    "NUL bytes": ("printf 'a\\000b'", b"a\0b"),
+    "all bytes": (
+        'i=0; while [ $i -lt 256 ]; do printf "\\\\$(printf %03o $i)"; i=$((i+1)); done',
+        bytes(range(256)),
+    ),
+    "carriage returns": ("printf 'a\\r\\nb\\r'", b"a\r\nb\r"),
+    "bracketed paste": ("printf '\\033[?2004h$ '", b"\x1b[?2004h$ "),
+    "what looks like our framing": (
+        "printf '\\036%s\\n' QUJD",
+        b"\x1eQUJD\n",
+    ),
+}
+
+
+def is_running(pid: str) -> bool:
+    """Whether a process is there, and not merely waits for its parent to take note of its end."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize(("command", "output"), OUTPUTS.values(), ids=OUTPUTS)
+def test_output_comes_as_it_was_written(host, command, output):
+    assert host.run(command) == (Ending(0), output, b"")
+
+
+def test_a_forged_frame_in_the_output_is_output(host):
+    forged = armour(Frame(Kind.EXITED, 1, b'{"status":0}'))
+    ending, stdout, _ = host.run("cat; exit 4", stdin=forged)
+    assert (ending.status, stdout) == (4, forged)
+
+
+def test_the_exit_status_is_that_of_the_command(host):
+    assert host.run("exit 3")[0] == Ending(3)
+
+
+def test_a_command_that_kills_itself_is_told_by_its_signal(host):
+    ending = host.run("kill -KILL $$")[0]
+    assert ending == Ending(signal=signal.SIGKILL)
+    assert ending.code == 137
+
+
+def test_the_two_streams_stay_apart(host):
+    command = "for i in 1 2 3; do echo out$i; echo err$i >&2; done"
+    assert host.run(command) == (Ending(0), b"out1\nout2\nout3\n", b"err1\nerr2\nerr3\n")
+
+
+def test_a_command_without_input_reads_end_of_file(host):
+    assert host.run("cat; echo done")[1] == b"done\n"
+
+
+def test_a_command_reads_what_it_is_given(host):
+    data = bytes(range(256)) * 1000
+    ending, stdout, _ = host.run("sha256sum; wc -c", stdin=data)
+    assert ending == Ending(0)
+    assert len(stdout.split()) == 3
+    assert host.run("wc -c", stdin=data)[1].split() == [b"256000"]
+
+
+def test_a_command_that_does_not_read_its_input_ends_all_the_same(host):
+    assert host.run("echo no", stdin=b"x" * 1_000_000)[1] == b"no\n"
+
+
+def test_ten_megabytes_of_output_arrive(host):
+    ending, stdout, _ = host.run("yes 'ten megabytes of output' | head -c 10000000")
+    assert ending == Ending(0)
+    assert stdout == (b"ten megabytes of output\n" * 500_000)[:10_000_000]
+
+
+def test_one_line_of_two_hundred_thousand_characters(host):
+    assert host.run("head -c 200000 /dev/zero | tr '\\0' x")[1] == b"x" * 200_000
+
+
+@pytest.mark.parametrize("length", [50_000, 131_072, 400_000])
+def test_a_long_command(host, length):
+    text = "y" * length
+    assert host.run(f"sh -c 'printf %s {text} | wc -c'")[1].split() == [b"%d" % length]
+
+
+def test_a_child_in_the_background_is_not_waited_for_and_lives_on(host, tmp_path):
+    gate, proof = tmp_path / "gate", tmp_path / "proof"
+    host.run(f"mkfifo {gate}")
+    ending, stdout, _ = host.run(f"(cat {gate}; echo alive; echo alive >{proof}) & echo started")
+    assert (ending, stdout) == (Ending(0), b"started\n")
+    host.run(f"echo go >{gate}; while [ ! -s {proof} ]; do :; done")
+    assert proof.read_text() == "alive\n"
+
+
+def test_a_deadline_ends_the_command_and_all_that_it_started(host, tmp_path):
+    pids = tmp_path / "pids"
+    command = (
+        f"trap '' TERM; sh -c 'echo $$ >>{pids}; exec sleep 1000' & "
+        f"setsid sh -c 'echo $$ >>{pids}; exec sleep 1000' & "
+        f"echo $$ >>{pids}; echo begun; wait; wait"
+    )
+    ending, stdout, _ = host.run(command, timeout=1.0)
+    assert ending.timed_out
+    assert stdout == b"begun\n"
+    started = pids.read_text().split()
+    assert len(started) == 3
+    assert [pid for pid in started if is_running(pid)] == []
+
+
+def test_a_command_on_a_terminal_sees_one(host):
+    ending, stdout, stderr = host.run("test -t 0 -a -t 1 -a -t 2 && echo yes", terminal=True)
+    assert (ending, stdout, stderr) == (Ending(0), b"yes\r\n", b"")
+    assert host.run("test -t 1 || echo no")[1] == b"no\n"
+
+
+def test_a_command_on_a_terminal_reads_its_input_to_the_end(host):
+    ending, stdout, _ = host.run("stty -echo; cat", stdin=b"typed\n", terminal=True)
+    assert ending == Ending(0)
+    assert b"typed\r\n" in stdout
+
+
+def test_what_cannot_be_started_is_an_error_of_that_command_alone(host):
+    assert host.run("/no/such/program")[0] == Ending(127)
+    assert host.run("echo still here")[1] == b"still here\n"
+
+
+def test_nothing_of_sudo_is_left_in_the_environment(host):
+    assert b"SUDO_" not in host.run("env")[1]
+
+
+def test_several_commands_run_at_once(host, tmp_path):
+    from pyinfra_ssm._transport import Request
+
+    gate = tmp_path / "gate"
+    host.run(f"mkfifo {gate}")
+    output: list[bytes] = []
+    reader = host.transport.begin(Request(f"cat {gate}"))
+    writer = host.transport.begin(Request(f"echo met >{gate}"))
+    assert writer.finish(lambda *_: None) == Ending(0)
+    assert reader.finish(lambda _, data: output.append(data)) == Ending(0)
+    assert output == [b"met\n"]
+
+
+# Files
+
+NAMES = ["with spaces", "unicode-\u00fc\U0001f680", "-leading-dash", "quote'\"$(id)", "new\nline"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_goes_there_and_back(host, tmp_path, name):
+    path, content = tmp_path / name, bytes(range(256)) * 50
+    source, sink = tmp_path / "source", tmp_path / "sink"
+    source.write_bytes(content)
+    with source.open("rb") as file:
+        host.transport.put(str(path), file, None)
+    assert path.read_bytes() == content
+    with sink.open("w+b") as file:
+        host.transport.get(str(path), file, None)
+    assert sink.read_bytes() == content
+
+
+@pytest.fixture
+def put(host, tmp_path):
+    """Write bytes to a path of the host."""
+
+    def put(path: Path, content: bytes, user: str | None = None) -> None:
+        source = tmp_path / "put-source"
+        source.write_bytes(content)
+        with source.open("rb") as file:
+            host.transport.put(str(path), file, user)
+
+    return put
+
+
+def test_an_empty_file(put, tmp_path):
+    put(tmp_path / "empty", b"")
+    assert (tmp_path / "empty").read_bytes() == b""
+
+
+def test_a_new_file_is_for_its_owner_alone_from_the_first_moment(host, put, tmp_path):
+    put(tmp_path / "secret", b"token")
+    assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_replaced_file_keeps_mode_and_owner(put, tmp_path):
+    target = tmp_path / "kept"
+    target.write_text("old")
+    target.chmod(0o640)
+    put(target, b"new")
+    assert target.read_text() == "new"
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_is_written_through(put, tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    put(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+def test_a_file_written_for_another_user_is_theirs(put, tmp_path):
+    tmp_path.chmod(0o777)
+    for folder in (tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    put(tmp_path / "theirs", b"x", user="nobody")
+    assert (tmp_path / "theirs").stat().st_uid == 65534
+
+
+REFUSED = {
+    "a folder": ("", "directory"),
+    "in a folder that is not there": ("none/file", "No such file"),
+}
+
+
+@pytest.mark.parametrize(("name", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_written_says_why_and_leaves_nothing(put, tmp_path, name, said):
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(RemoteFileError, match=said):
+        put(tmp_path / name, b"x")
+    assert {path.name for path in tmp_path.iterdir()} - {path.name for path in before} <= {
+        "put-source"
+    }
+
+
+def test_an_unknown_user_is_named(put, tmp_path):
+    with pytest.raises(RemoteFileError, match="no-such-user"):
+        put(tmp_path / "x", b"x", user="no-such-user")
+
+
+def test_a_file_that_is_not_there_is_named(host, tmp_path):
+    with (tmp_path / "sink").open("w+b") as sink, pytest.raises(RemoteFileError, match="/no/such"):
+        host.transport.get("/no/such", sink, None)
+
+
+def test_a_large_file_of_random_bytes_goes_there_and_back(host, put, tmp_path):
+    import random
+
+    content = random.Random(1).randbytes(3_000_000)
+    put(tmp_path / "large", content)
+    with (tmp_path / "sink").open("w+b") as sink:
+        host.transport.get(str(tmp_path / "large"), sink, None)
+    assert (tmp_path / "sink").read_bytes() == content
+
+
+def test_no_temporary_file_is_left(host, put, tmp_path):
+    put(tmp_path / "a", b"x")
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "put-source"}
