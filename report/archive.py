@@ -1,13 +1,12 @@
 """The runs kept on this machine: `<host>-<run id>.json`, and the page beside each."""
 
-import json
 import re
 from pathlib import Path
 
 from report.assemble import run_of
 from report.compare import NotComparable, check_methods
 from report.page import page
-from report.schema import NotARun, Run, dumps, read
+from report.schema import NotARun, Run, dumps, parse_measurement, read
 
 
 def place(directory: Path, host: str, run_id: str) -> Path:
@@ -20,11 +19,7 @@ def keep(directory: Path, host: str, measurement: str) -> Path:
 
     Raises NotARun where it is none; then nothing is kept.
     """
-    try:
-        found = json.loads(measurement)
-    except ValueError as error:
-        raise NotARun(f"the measurement of {host} is not JSON: {error}") from error
-    run = run_of(found)
+    run = run_of(parse_measurement(measurement, f"the measurement of {host}"))
     path = place(directory, host, run.id)
     directory.mkdir(parents=True, exist_ok=True)
     path.write_text(dumps(run))

@@ -28,7 +28,7 @@ def _percent(ratio: float) -> float:
 def _percent_axis(changes: Sequence[Change]) -> Axis:
     far = max((abs(_percent(c.ratio)) for c in changes), default=1.0)
     positive = nice_ticks(max(far * 1.1, 1.0), most=2)
-    ticks = tuple(sorted({-tick for tick in positive} | set(positive)))
+    ticks = tuple(sorted({-tick for tick in positive if tick} | set(positive)))
     return Axis(ticks[0], ticks[-1], LEFT, RIGHT, ticks)
 
 

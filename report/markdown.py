@@ -26,7 +26,7 @@ def side_by_side(runs: Sequence[Run], warning: str | None) -> str:
     rows = []
     for name in names:
         first = found[0].get(name)
-        cells = [name, f"{number(first.median)} (±{varies(first)})" if first else NONE]
+        cells = [name, f"{number(first.median)} (varies {varies(first)})" if first else NONE]
         for other in found[1:]:
             after = other.get(name)
             if first is None or after is None:

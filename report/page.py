@@ -1,6 +1,7 @@
 """One self-contained HTML page of a run: no script, no request, readable on a phone and printed."""
 
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -37,11 +38,21 @@ def page(run: Run, last: Run | None = None) -> str:
 
 def _facts(run: Run) -> list[tuple[str, str]]:
     """Return what the host and its software are, flat, without what is unknown."""
-    hardware = {key: value for key, value in run.hardware.items() if key != "gpus"}
-    gpus = [", ".join(map(str, gpu.values())) for gpu in run.hardware.get("gpus", [])]
+    machine = run.hardware.model_dump(exclude={"gpus", "memory_bytes"})
+    memory = run.hardware.memory_bytes
+    gpus = "; ".join(", ".join(gpu.values()) for gpu in run.hardware.gpus)
     software = {key: value for key, value in run.software.items() if key != "build"}
-    build = run.software.get("build") or {}
-    inputs = build.get("inputs", {}) if isinstance(build, dict) else {}
-    rows = {**hardware, "gpu": "; ".join(gpus), **software}
-    rows |= {f"build: {key}": value for key, value in inputs.items()}
+    rows = {
+        "profile": run.profile,
+        **machine,
+        "memory": f"{memory / 2**30:.1f} GiB" if memory else None,
+        "gpu": gpus,
+        **software,
+        **_build_inputs(run.software.get("build")),
+    }
     return [(key, str(value)) for key, value in rows.items() if value not in (None, "")]
+
+
+def _build_inputs(stamp: Any) -> dict[str, Any]:
+    inputs = stamp.get("inputs", {}) if isinstance(stamp, dict) else {}
+    return {f"build: {key}": value for key, value in inputs.items()}

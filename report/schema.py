@@ -6,7 +6,7 @@ A field that nothing measured is null; no field is guessed. A later layout gets 
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -14,12 +14,13 @@ SCHEMA: Literal["vllm-g5g/run/1"] = "vllm-g5g/run/1"
 
 Amount = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=0)]
+Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]  # part of file names
 
 
 class Document(BaseModel):
     """Strict: an unknown or missing field is an error here and not a hole in a report."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class Spread(Document):
@@ -108,17 +109,47 @@ class Bandwidth(Document):
     buffer_bytes: Count
 
 
+class Machine(Document):
+    """A host as it describes itself; null is what it does not say."""
+
+    hostname: str
+    product: str | None  # of the firmware: the instance type on EC2
+    architecture: str
+    kernel: str
+    cpu: str | None
+    cores: int | None
+    memory_bytes: Count | None
+    gpus: tuple[Mapping[str, str], ...]
+
+
+class Measurement(Document):
+    """What the harness leaves on a host: the cells, and what is attached to them unread."""
+
+    schema_: Annotated[Literal["vllm-g5g/measurement/1"], Field(alias="schema")]
+    id: Id
+    started: str
+    ended: str
+    digest: str  # of the plan that was carried out
+    server: Mapping[str, Any]
+    method: Method
+    about: Mapping[str, Any]
+    attached: Mapping[str, Any]
+    machine: Machine
+    cells: tuple[Cell, ...]
+
+
 class Run(Document):
     """One benchmark of one host."""
 
     schema_: Annotated[Literal["vllm-g5g/run/1"], Field(alias="schema")] = SCHEMA
-    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    id: Id
     host: str
     started: str  # UTC, ISO 8601
     ended: str
     runtime: str
     model: str
-    hardware: Mapping[str, Any]  # as the host describes itself
+    profile: str | None  # the kind of hardware it was configured as
+    hardware: Machine
     software: Mapping[str, Any]  # versions, and the digest of the build that served
     method: Method
     cells: tuple[Cell, ...]
@@ -129,10 +160,8 @@ class Run(Document):
     notes: tuple[str, ...]
     evidence: Mapping[str, str]  # section -> how its figures are known
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    def cell(self, cell_id: str) -> Cell | None:
-        return next((cell for cell in self.cells if cell.id == cell_id), None)
+D = TypeVar("D", Run, Measurement)
 
 
 class NotARun(Exception):
@@ -141,14 +170,25 @@ class NotARun(Exception):
 
 def parse(text: str, source: str) -> Run:
     """Return the run in a JSON text. Raises NotARun."""
+    return _validated(Run, text, source)
+
+
+def parse_measurement(text: str, source: str) -> Measurement:
+    """Return what a harness left, from its JSON text. Raises NotARun."""
+    return _validated(Measurement, text, source)
+
+
+def _validated(kind: type[D], text: str, source: str) -> D:
     try:
-        return Run.model_validate_json(text)
+        return kind.model_validate_json(text)
     except ValidationError as error:
-        faults = [
-            f"{'.'.join(map(str, e['loc'])) or 'document'}: {e['msg']}" for e in error.errors()
-        ]
-        shown = "; ".join(faults[:5]) + (f"; and {len(faults) - 5} more" if faults[5:] else "")
-        raise NotARun(f"{source} is not a {SCHEMA} document: {shown}") from error
+        name = {Run: "run", Measurement: "measurement"}[kind]
+        raise NotARun(f"{source} is no {name} of this schema: {_faults(error)}") from error
+
+
+def _faults(error: ValidationError) -> str:
+    found = [f"{'.'.join(map(str, e['loc'])) or 'document'}: {e['msg']}" for e in error.errors()]
+    return "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if found[5:] else "")
 
 
 def read(path: Path) -> Run:

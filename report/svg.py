@@ -158,9 +158,10 @@ def _level(level: Line, y: Axis) -> str:
 
 def _mark(point: Point, name: str, x: Axis, y: Axis) -> str:
     px, py = x.at(point.x), y.at(point.y)
-    anchor = "start" if px < (LEFT + RIGHT) / 2 else "end"
+    # Above and to the left: a curve that rises to its knee leaves that corner free.
+    anchor = "middle" if px < (LEFT + RIGHT) / 2 else "end"
     ring = f'<circle class="mark" cx="{px:.1f}" cy="{py:.1f}" r="9"/>'
-    return ring + _text(px, min(py + 28, BOTTOM - 8), name, anchor, "note")
+    return ring + _text(px, max(py - 16, TOP + 4), name, anchor, "note")
 
 
 def _bar(row: Bar, x: Axis, middle: float) -> str:

@@ -79,6 +79,6 @@ def row(cell: Cell) -> list[str]:
 
 
 COLUMNS = (
-    *("in", "out", "at a time", "tokens/s", "decode tokens/s", "first token ms", "varies"),
+    *("in", "out", "at a time", "tokens/s", "decode tokens/s", "first token, ms", "varies"),
     "remark",
 )

@@ -130,7 +130,8 @@ def verdict(
     if infeasible:
         return "infeasible", str(infeasible[0])
     if errors:
-        return "failed", f"{len(errors)} requests failed, {errors[0].trouble}: {errors[0]}"
+        count = f"{len(errors)} of {len(done) + len(errors)} requests failed"
+        return "failed", f"{count}, {errors[0].trouble}: {errors[0]}"
     lengths = Counter(completion.tokens for completion in done)
     if set(lengths) != {cell.output}:
         seen = ", ".join(f"{n} of {tokens} tokens" for tokens, n in sorted(lengths.items()))
