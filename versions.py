@@ -219,6 +219,11 @@ def lock_of(number: str, device: Device) -> str | None:
     return f"{number}-{device}.txt" if number in listed else None
 
 
+def kernels_lock_of(number: str) -> str | None:
+    """Return the file name in files/locks/ that names the wheel with a version's CPU kernels."""
+    return f"{number}-cpu-kernels.txt" if number in CPU_VERSIONS else None
+
+
 @dataclass(frozen=True)
 class Patch:
     """A file of files/patches/ and the hosts that need it.

