@@ -67,7 +67,8 @@ def rehearse(port: int) -> int:
         upstreams = stand_in.prepare(CACHE)
     with stages.stage("boot", f"Booting {TRY_NAME} with systemd ({engine})"):
         host = hosts.find(engine, TRY_NAME) or hosts.boot(engine, image_name, TRY_NAME)
-    with upstreams.serve(FOLDER / "ports.json") as data:
+    with upstreams.serve(FOLDER / "upstreams") as served:
+        data = {**served, "port": port}
         _remember(host, data)
         with stages.stage("converge", "Converging it with deploy.py"):
             first = _converge(host, data, "converge")

@@ -61,7 +61,7 @@ class Published:
     def knobs(self) -> dict[str, object]:
         """The deploy's settings under which this stands in for rustup's archive."""
         return {
-            "rustup_archive_url": self.archive_url,
+            "rustup_archive": self.archive_url,
             "rustup_version": VERSION,
             "rustup_sha256": self.sha256,
         }
