@@ -140,6 +140,14 @@ SERVING = (
         "measured",
     ),
     Failure(
+        "Python headers missing",
+        r"Python\.h: No such file|Can't find Python\.h",
+        "kernels are compiled as the server starts, against Python.h, which is not there",
+        "install the headers of the serving interpreter (python3-dev), or serve with "
+        "--enforce-eager in serve_arguments",
+        "measured (on a CPU; Triton's launchers need the same header)",
+    ),
+    Failure(
         "token refused",
         r"401 Client Error|Invalid user token|GatedRepoError|gated repo|403 Client Error.*hugging",
         "the hub refused the token, or the token's owner has not accepted the model's licence",
@@ -183,13 +191,6 @@ SERVING = (
         'set dtype = "float16"; verify the checkpoint; take an instruction-tuned (-it) model. Ask '
         "/v1/chat/completions: raw /v1/completions repeats itself on such a model",
         "field",
-    ),
-    Failure(
-        "engine too slow to load",
-        r"Timed out waiting for engine|did not become ready|has not answered a",
-        "loading took longer than ready_seconds: a fresh volume reads at 9 to 21 MB/s",
-        "wait and run the deploy again (the second read takes a tenth), or raise ready_seconds",
-        "field (18 min on a first boot)",
     ),
     Failure(
         "key refused",
@@ -280,6 +281,14 @@ GENERAL = (
         "the kernel killed the process for want of memory",
         "set swap_gib = 16, or take a larger size; memory_max bounds the server alone",
         "field",
+    ),
+    # Last: a start that is late has mostly one of the causes above.
+    Failure(
+        "engine too slow to load",
+        r"Timed out waiting for engine|did not become ready|has not answered a",
+        "loading took longer than ready_seconds: a fresh volume reads at 9 to 21 MB/s",
+        "wait and run the deploy again (the second read takes a tenth), or raise ready_seconds",
+        "field (18 min on a first boot)",
     ),
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from operations.filesystem import Absent, Entry, File
+from operations.filesystem import Absent, Directory, Entry, File
 from operations.service import HEALTH_SCRIPT, Check, Wanted, drop_in_directories
 from rendering import rendered
 from serving import Server, argv, environment, reachable_address
@@ -60,6 +60,7 @@ def entries(unit: ServerUnit) -> list[Entry]:
     """Return the files of the stage; scripts first, since the unit calls them."""
     scripts = {HEALTH_SCRIPT: "health/service_health.py", CHECK_SCRIPT: "service/check_start.py"}
     return [
+        *(Directory(path) for path in ("/etc/vllm-g5g", "/usr/local/lib/vllm-g5g")),
         *(
             File(path, (ROOT / "files" / source).read_text(), mode="755")
             for path, source in scripts.items()
@@ -74,6 +75,7 @@ def wanted(unit: ServerUnit) -> Wanted:
     server = unit.server
     return Wanted(
         unit=UNIT,
+        unit_file=UNIT_PATH,
         argv=tuple(argv(server)),
         environment=environment(server),
         texts=texts(unit),

@@ -20,13 +20,15 @@ class SecretFile(TypedDict, total=False):
 class Secret(TypedDict):
     file: SecretFile
     unit: dict[str, str]  # properties of the unit that writes it; empty where none does
+    unit_sha256: str  # of the unit's file on disk
 
 
 class SecretFacts(FactBase[Secret]):
     """State of an environment file with one secret, and of the unit that writes it."""
 
-    def command(self, path: str, variable: str, unit: str | None = None) -> StringCommand:
-        return program("private_file.py", path, variable, unit or "-")
+    def command(self, path: str, variable: str, unit_file: str | None = None) -> StringCommand:
+        units = [unit_file] if unit_file else []
+        return program("private_file.py", path, variable, *units)
 
     def process(self, output: list[str]) -> Secret:
         found: Secret = answer(output)

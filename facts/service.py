@@ -30,6 +30,7 @@ class Answer(TypedDict):
 
 class Service(TypedDict):
     unit: dict[str, str]  # properties as `systemctl show` names them
+    unit_sha256: str  # of the unit's file on disk, read by systemd or not; "" where there is none
     drop_ins: dict[str, str]  # text by path, whoever put them there
     process: Process
     record: dict[str, Record] | None  # by path; None: not started by our unit
@@ -48,6 +49,7 @@ class ServiceFacts(FactBase[Service]):
     def command(
         self,
         unit: str,
+        unit_file: str,
         url: str,
         model: str,
         question: str,
@@ -55,7 +57,8 @@ class ServiceFacts(FactBase[Service]):
         watch: Sequence[str],
     ) -> StringCommand:
         source = (FILES / "health" / "service_health.py").read_text()
-        asked = ["--unit", unit, "--url", url, "--model", model, "--question", question]
+        asked = ["--unit", unit, "--unit-file", unit_file]
+        asked += ["--url", url, "--model", model, "--question", question]
         key = ["--api-key-file", api_key_file] if api_key_file else []
         words = ["state", *asked, "--max-tokens", "16", *key, "--watch", *watch]
         return StringCommand(

@@ -7,13 +7,12 @@ from pathlib import Path
 from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
-from pyinfra.api.operation import OperationMeta
 
 from facts.secret import Secret, SecretFacts, SecretFile
 from operations.action import action
-from operations.filesystem import Absent, Entry, File
+from operations.filesystem import Absent, Directory, Entry, File
 from operations.steps import Step, carry_out
-from operations.unit_steps import changed, unit_steps
+from operations.unit_steps import differs, unit_steps
 from operations.watched import Watched
 from rendering import rendered
 from unit_syntax import command_line
@@ -49,8 +48,15 @@ def token_entries(source: TokenSource | None) -> list[Entry]:
         wants = f"/etc/systemd/system/multi-user.target.wants/{TOKEN_UNIT}"
         return [Absent(path) for path in (wants, TOKEN_UNIT_PATH, TOKEN_SCRIPT, TOKEN_PATH)]
     script = (FILES / "token" / "fetch_token.py").read_text()
-    unit = rendered("vllm-token.service.j2", command=command_line(_fetch_words(source)))
-    return [File(TOKEN_SCRIPT, script, mode="755"), File(TOKEN_UNIT_PATH, unit)]
+    return [
+        Directory(str(Path(TOKEN_SCRIPT).parent)),
+        File(TOKEN_SCRIPT, script, mode="755"),
+        File(TOKEN_UNIT_PATH, _unit_text(source)),
+    ]
+
+
+def _unit_text(source: TokenSource) -> str:
+    return rendered("vllm-token.service.j2", command=command_line(_fetch_words(source)))
 
 
 def _fetch_words(source: TokenSource) -> list[str]:
@@ -63,25 +69,25 @@ def _fetch_words(source: TokenSource) -> list[str]:
 
 
 @operation()
-def token_fetched(
-    source: TokenSource, units: OperationMeta | None = None
-) -> Generator[PyinfraCommand, None, None]:
+def token_fetched(source: TokenSource) -> Generator[PyinfraCommand, None, None]:
     """Have the token on the host, from the wanted secret, and fetched again at every boot.
 
     A token that was replaced in Secrets Manager is fetched at the next boot, or by
     `systemctl restart vllm-token`: its value is never read here, so it cannot be compared.
 
     + source: region and name of the secret
-    + units: the operation that writes the unit and its script
     """
-    found = host.get_fact(SecretFacts, path=TOKEN_PATH, variable=TOKEN_VARIABLE, unit=TOKEN_UNIT)
-    steps = token_plan(found, source, units is not None and changed(units))
+    found = host.get_fact(
+        SecretFacts, path=TOKEN_PATH, variable=TOKEN_VARIABLE, unit_file=TOKEN_UNIT_PATH
+    )
+    steps = token_plan(found, source)
     yield from carry_out(steps, settled=f"the token of {source.secret_id} is on the host")
 
 
-def token_plan(found: Secret, source: TokenSource, units_change: bool) -> list[Step]:
+def token_plan(found: Secret, source: TokenSource) -> list[Step]:
     """Return the steps that fetch the token, where what is there is not what is wanted."""
-    steps = unit_steps(TOKEN_UNIT, found["unit"], units_change)
+    unread = differs(found["unit_sha256"], _unit_text(source))
+    steps = unit_steps(TOKEN_UNIT, found["unit"], unread)
     reasons = _token_reasons(found, source)
     return [*steps, Step("; ".join(reasons), _fetch())] if reasons else steps
 

@@ -1,6 +1,5 @@
 """The server's unit, and the process that runs from it: what should be, and what is."""
 
-import hashlib
 import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from failures import explain
 from files.health.service_health import nonsense
 from known_failures import GENERAL, SERVING
 from operations.steps import Step, carry_out
-from operations.unit_steps import changed, unit_steps
+from operations.unit_steps import differs, unit_steps
 from operations.watched import Watched
 
 HEALTH_SCRIPT = "/usr/local/lib/vllm-g5g/service_health.py"
@@ -38,6 +37,7 @@ class Wanted:
     """What should run. Every text is known here, before anything is written to the host."""
 
     unit: str
+    unit_file: str
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     texts: Mapping[str, str]  # of the unit and the environment file, by path
@@ -57,46 +57,47 @@ def drop_in_directories(unit: str) -> list[str]:
     return [f"{parent}/{unit}.d" for parent in _DROP_IN_PARENTS]
 
 
-def plan(
-    found: Service, wanted: Wanted, units_change: bool, served_changes: Sequence[str]
-) -> list[Step]:
+def plan(found: Service, wanted: Wanted, served_changes: Sequence[str]) -> list[Step]:
     """Return the steps that make the wanted server run, enabled, from the wanted unit.
 
-    `units_change` and `served_changes` tell what earlier operations do in this run, which a dry
-    run cannot see on the host yet.
+    `served_changes` names what earlier operations change in this run, which a dry run cannot see
+    on the host yet.
     """
     drop_ins = _drop_in_steps(found)
+    unread = bool(drop_ins) or differs(found["unit_sha256"], wanted.texts[wanted.unit_file])
     return [
         *drop_ins,
-        *unit_steps(wanted.unit, found["unit"], units_change or bool(drop_ins)),
+        *unit_steps(wanted.unit, found["unit"], unread),
         *_running_steps(found, wanted, served_changes),
     ]
 
 
 @operation()
 def running(
-    wanted: Wanted,
-    units: OperationMeta | None = None,
-    served: Mapping[str, OperationMeta] | None = None,
+    wanted: Wanted, served: Mapping[str, OperationMeta] | None = None
 ) -> Generator[PyinfraCommand, None, None]:
     """Make the unit enabled and its process the one that is wanted; wait until it answers.
 
     + wanted: the unit, its texts and how to ask the server
-    + units: the operation that writes the unit and its environment file
     + served: operations that change what is served, by what they change ("the build")
     """
     found = host.get_fact(
         ServiceFacts,
         unit=wanted.unit,
+        unit_file=wanted.unit_file,
         url=wanted.check.url,
         model=wanted.check.model,
         question=wanted.check.question,
         api_key_file=wanted.api_key_file,
         watch=wanted.watched,
     )
-    changes = [what for what, meta in (served or {}).items() if changed(meta)]
-    steps = plan(found, wanted, units is not None and changed(units), changes)
+    changes = [what for what, meta in (served or {}).items() if _changes(meta)]
+    steps = plan(found, wanted, changes)
     yield from carry_out(steps, settled=f"{wanted.unit} runs what is configured, and answers")
+
+
+def _changes(earlier: OperationMeta) -> bool:
+    return earlier.did_change() if earlier.is_complete() else earlier.will_change
 
 
 def _drop_in_steps(found: Service) -> list[Step]:
@@ -180,7 +181,7 @@ def _stale_files(found: Service, wanted: Wanted) -> list[str]:
         return ["it was not started by this unit"]
     reasons = []
     for path, text in wanted.texts.items():
-        if _recorded(record, path)["sha256"] != hashlib.sha256(text.encode()).hexdigest():
+        if differs(_recorded(record, path)["sha256"], text):
             reasons.append(f"it was started from another {path}")
     for path in wanted.serves_from:
         if _recorded(record, path)["version"] != found["versions"].get(path, ""):

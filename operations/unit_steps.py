@@ -3,29 +3,29 @@
 `state` holds properties as `systemctl show` names them; an unknown unit has LoadState=not-found.
 """
 
+import hashlib
 from collections.abc import Mapping
 
 from pyinfra.api import StringCommand
-from pyinfra.api.operation import OperationMeta
 
 from operations.steps import Step
 
 
-def unit_steps(unit: str, state: Mapping[str, str], files_change: bool) -> list[Step]:
+def unit_steps(unit: str, state: Mapping[str, str], unread: bool) -> list[Step]:
     """Return the steps that make systemd know the unit as written, and start it at boot.
 
-    `files_change` says that this run writes the unit: a dry run cannot see that in `state`.
+    `unread` says that what is on disk changes in this run, which `state` cannot show before.
     """
     return [
         *_unmask(unit, state),
-        *_reload(unit, state, files_change),
+        *_reload(unit, state, unread),
         *_enable(unit, state),
     ]
 
 
-def changed(meta: OperationMeta) -> bool:
-    """Return whether an earlier operation changed something or, before it ran, will."""
-    return meta.did_change() if meta.is_complete() else meta.will_change
+def differs(sha256: str, text: str) -> bool:
+    """Return whether a file of that digest is not yet what it is to be."""
+    return sha256 != hashlib.sha256(text.encode()).hexdigest()
 
 
 def _unmask(unit: str, state: Mapping[str, str]) -> list[Step]:
@@ -36,10 +36,10 @@ def _unmask(unit: str, state: Mapping[str, str]) -> list[Step]:
     return [Step(f"{unit} is masked", StringCommand("systemctl", "unmask", *runtime, unit))]
 
 
-def _reload(unit: str, state: Mapping[str, str], files_change: bool) -> list[Step]:
+def _reload(unit: str, state: Mapping[str, str], unread: bool) -> list[Step]:
     stale = state.get("NeedDaemonReload") == "yes"
-    unread = state.get("LoadState", "not-found") in ("not-found", "masked")
-    if not (stale or unread or files_change):
+    unknown = state.get("LoadState", "not-found") in ("not-found", "masked")
+    if not (stale or unknown or unread):
         return []
     reason = f"systemd has not read {unit} as it is on disk"
     return [Step(reason, StringCommand("systemctl", "daemon-reload"))]

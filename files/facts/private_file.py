@@ -1,9 +1,10 @@
 """Print the state of a file that holds one secret, as JSON; the secret itself is never printed.
 
-Arguments: path, the variable that it must set, and a unit that writes it ("-": none).
+Arguments: path, the variable that it must set, and, where a unit writes it, the unit's file.
 """
 
 import grp
+import hashlib
 import json
 import os
 import pwd
@@ -52,9 +53,16 @@ def file_state(path, variable):
     }
 
 
-path, variable, unit = sys.argv[1:]
-print(
-    json.dumps(
-        {"file": file_state(path, variable), "unit": {} if unit == "-" else unit_state(unit)}
-    )
-)
+def digest(path):
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return ""
+
+
+path, variable, *units = sys.argv[1:]
+found = {"file": file_state(path, variable), "unit": {}, "unit_sha256": ""}
+for unit in units:
+    found["unit"], found["unit_sha256"] = unit_state(os.path.basename(unit)), digest(unit)
+print(json.dumps(found))

@@ -16,6 +16,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from typing import Any
 
 PROPERTIES = (
@@ -26,6 +27,7 @@ PROPERTIES = (
 SECRETS = frozenset({"HF_TOKEN", "VLLM_API_KEY"})
 UNIT_DIRECTORIES = ("/etc/systemd/system", "/etc/systemd/system.control", "/run/systemd/system")
 EXIT_DIED, EXIT_LATE, EXIT_NONSENSE = 1, 2, 3
+LOG_PREFIX = re.compile(r"^(\(\w[^)]* pid=\d+\) )?(?:[A-Z]+ [\d-]+ [\d:]+ )?(\[\w+\.py:\d+\] )?")
 POLL_SECONDS = 1.0
 PROGRESS_SECONDS = 5.0
 FIRST_ANSWER_SECONDS = 300  # the first request compiles kernels
@@ -85,6 +87,15 @@ def version(path: str) -> str:
     except OSError:
         return ""
     return f"{status.st_ino}.{status.st_mtime_ns}.{status.st_size}"
+
+
+def digest(path: str) -> str:
+    """Return the SHA-256 of a file; "" where there is none."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return ""
 
 
 def read_record(path: str) -> dict[str, dict[str, str]] | None:
@@ -176,6 +187,7 @@ def state(options: argparse.Namespace) -> int:
         "process": process(pid) if pid else {"argv": [], "environment": {}},
         "record": read_record(options.record),
         "versions": {path: version(path) for path in options.watch},
+        "unit_sha256": digest(options.unit_file),
         "key_generation": key_generation(options.api_key_file),
         "age": time.monotonic() - started if active else 0.0,
         "answer": ask(options, timeout=20) if active else None,
@@ -184,7 +196,11 @@ def state(options: argparse.Namespace) -> int:
     return 0
 
 
-def wait(options: argparse.Namespace) -> int:
+def wait(
+    options: argparse.Namespace,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> int:
     """Wait for a sane answer; return 0, or why there is none as an exit status."""
     before = unit_state(options.unit)
     restarts = int(before.get("NRestarts") or 0)
@@ -193,18 +209,18 @@ def wait(options: argparse.Namespace) -> int:
         if subprocess.run(["systemctl", "restart", "--no-block", options.unit]).returncode:
             return EXIT_DIED
         restarts = 0
-    begun = shown = time.monotonic()
-    while time.monotonic() - begun < options.deadline:
+    begun = shown = clock()
+    while clock() - begun < options.deadline:
         now = unit_state(options.unit)
         # Until the old process is gone it is the old process that answers.
         replaced = not options.restart or now.get("InvocationID") != before.get("InvocationID")
         verdict = look(options, restarts, now) if replaced else None
         if verdict is not None:
             return verdict
-        if time.monotonic() - shown >= PROGRESS_SECONDS:
-            shown = time.monotonic()
+        if clock() - shown >= PROGRESS_SECONDS:
+            shown = clock()
             say(f"{shown - begun:4.0f} s of {options.deadline}: {activity(options.unit, now)}")
-        time.sleep(POLL_SECONDS)
+        sleep(POLL_SECONDS)
     say(f"{options.unit} has not answered a chat completion within {options.deadline} s")
     return EXIT_LATE
 
@@ -250,7 +266,7 @@ def activity(unit: str, now: dict[str, str]) -> str:
         text=True,
         check=False,
     )
-    line = " ".join(latest.stdout.split())
+    line = LOG_PREFIX.sub("", " ".join(latest.stdout.split()))
     return f"{now.get('ActiveState')} ({now.get('SubState')}) {line[:100]}"
 
 
@@ -263,6 +279,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("action", choices=["state", "wait"])
     parser.add_argument("--unit", default="vllm.service")
+    parser.add_argument("--unit-file", default="/etc/systemd/system/vllm.service")
     parser.add_argument("--url", required=True, help="as http://127.0.0.1:8000")
     parser.add_argument("--model", required=True, help="the name that the model is served under")
     parser.add_argument("--api-key-file", help="file with a line VLLM_API_KEY=...")

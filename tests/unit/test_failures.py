@@ -36,6 +36,7 @@ SEEN = {
     "ambiguous",
     "shared memory of the host": "OSError: [Errno 28] No space left on device: '/psm_8f3a'",
     "NUMA library missing": "ImportError: libnuma.so.1: cannot open shared object file",
+    "Python headers missing": "main.cpp:94:10: fatal error: Python.h: No such file or directory",
     "token refused": "huggingface_hub.errors.GatedRepoError: 401 Client Error. Access to model "
     "google/gemma is restricted",
     "hub asked while offline": "huggingface_hub.errors.OfflineModeIsEnabled: Cannot reach the hub",

@@ -1,5 +1,6 @@
 """The planners of token and API key, and the key against this machine's own file system."""
 
+import hashlib
 import os
 import re
 import subprocess
@@ -20,12 +21,21 @@ UNIT = {
     "UnitFileState": "enabled",
     "NeedDaemonReload": "no",
 }
+UNIT_TEXT = next(
+    entry.content
+    for entry in secret.token_entries(SOURCE)
+    if isinstance(entry, File) and entry.path == secret.TOKEN_UNIT_PATH
+)
 KEY = "/etc/vllm-g5g/api-key.env"
 
 
 def token(unit: dict[str, str] | None = None, **file: Any) -> Any:
     comments = {"comments": ["secretsmanager us-west-2 hf/token"]}
-    return {"file": {**GOOD_FILE, **comments, **file}, "unit": {**UNIT, **(unit or {})}}
+    return {
+        "file": {**GOOD_FILE, **comments, **file},
+        "unit": {**UNIT, **(unit or {})},
+        "unit_sha256": hashlib.sha256(UNIT_TEXT.encode()).hexdigest(),
+    }
 
 
 FETCHES = {
@@ -44,19 +54,23 @@ FETCHES = {
 
 
 def test_a_token_that_is_there_is_not_fetched_again():
-    assert token_plan(token(), SOURCE, units_change=False) == []
+    assert token_plan(token(), SOURCE) == []
 
 
 @pytest.mark.parametrize(("found", "reason"), FETCHES.values(), ids=FETCHES)
 def test_the_token_is_fetched(found, reason):
-    (step,) = token_plan(found, SOURCE, units_change=False)
+    (step,) = token_plan(found, SOURCE)
     assert step.reason.startswith(reason)
     assert step.command.get_raw_value() == f"systemctl restart {TOKEN_UNIT}"
 
 
 def test_on_a_fresh_host_the_unit_is_read_enabled_and_started():
-    fresh = {"file": {"present": False}, "unit": {"LoadState": "not-found"}}
-    commands = [step.command.get_raw_value() for step in token_plan(fresh, SOURCE, True)]
+    fresh: Any = {
+        "file": {"present": False},
+        "unit": {"LoadState": "not-found"},
+        "unit_sha256": "",
+    }
+    commands = [step.command.get_raw_value() for step in token_plan(fresh, SOURCE)]
     assert commands == [
         "systemctl daemon-reload",
         f"systemctl enable {TOKEN_UNIT}",
@@ -65,7 +79,7 @@ def test_on_a_fresh_host_the_unit_is_read_enabled_and_started():
 
 
 def test_the_unit_names_the_secret_and_never_the_token():
-    (script, unit) = secret.token_entries(TokenSource("eu-central-1", "a b%", keep_last=True))
+    (_, script, unit) = secret.token_entries(TokenSource("eu-central-1", "a b%", keep_last=True))
     assert isinstance(script, File)
     assert isinstance(unit, File)
     assert (
@@ -82,7 +96,7 @@ def test_without_a_source_nothing_of_it_stays():
 
 
 def test_systemd_accepts_the_unit(tmp_path):
-    (_, unit) = secret.token_entries(SOURCE)
+    (*_, unit) = secret.token_entries(SOURCE)
     assert isinstance(unit, File)
     (tmp_path / TOKEN_UNIT).write_text(unit.content)
     done = subprocess.run(

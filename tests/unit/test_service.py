@@ -15,6 +15,7 @@ KEY = "/etc/vllm-g5g/api-key.env"
 TEXT = "[Service]\n"
 WANTED = Wanted(
     unit=UNIT,
+    unit_file=UNIT_PATH,
     argv=("python3", "serve", "--port", "8000"),
     environment={"HF_HUB_OFFLINE": "1"},
     texts={UNIT_PATH: TEXT},
@@ -36,6 +37,7 @@ def running(**changes: Any) -> Any:
     }
     found = {
         "unit": unit | changes.pop("unit", {}),
+        "unit_sha256": hashlib.sha256(TEXT.encode()).hexdigest(),
         "drop_ins": {},
         "process": {
             "argv": list(WANTED.argv),
@@ -62,6 +64,7 @@ FRESH = running(
         "SubState": "dead",
         "UnitFileState": "",
     },
+    unit_sha256="",
     process={"argv": [], "environment": {}},
     record=None,
     versions={},
@@ -129,12 +132,12 @@ RESTARTS = {
 }
 
 
-def reasons(found: Any, units_change: bool = False, served: tuple[str, ...] = ()) -> list[str]:
-    return [step.reason for step in plan(found, WANTED, units_change, served)]
+def reasons(found: Any, served: tuple[str, ...] = ()) -> list[str]:
+    return [step.reason for step in plan(found, WANTED, served)]
 
 
-def commands(found: Any, units_change: bool = False) -> list[str]:
-    return [step.command.get_raw_value() for step in plan(found, WANTED, units_change, ())]
+def commands(found: Any) -> list[str]:
+    return [step.command.get_raw_value() for step in plan(found, WANTED, ())]
 
 
 def test_a_server_that_runs_what_is_wanted_is_left_alone():
@@ -143,7 +146,7 @@ def test_a_server_that_runs_what_is_wanted_is_left_alone():
 
 @pytest.mark.parametrize(("found", "reason"), RESTARTS.values(), ids=RESTARTS)
 def test_it_is_restarted_once_and_the_reason_is_told(found, reason):
-    (step,) = plan(found, WANTED, False, ())
+    (step,) = plan(found, WANTED, ())
     assert step.reason == reason
     assert step.command.get_raw_value().endswith("--restart")
 
@@ -161,12 +164,13 @@ def test_what_an_earlier_operation_will_change_leads_to_a_restart_in_the_dry_run
 
 
 def test_a_unit_text_that_is_put_back_is_read_again_without_a_restart():
-    assert commands(running(), units_change=True) == ["systemctl daemon-reload"]
+    assert commands(running(unit_sha256="edited")) == ["systemctl daemon-reload"]
+    assert commands(running(unit={"NeedDaemonReload": "yes"})) == ["systemctl daemon-reload"]
 
 
 def test_a_drop_in_is_removed_and_its_content_shown():
     path = f"{DROP_INS}/50-hand made.conf"
-    steps = plan(running(drop_ins={path: "[Service]\nNice=5\n"}), WANTED, False, ())
+    steps = plan(running(drop_ins={path: "[Service]\nNice=5\n"}), WANTED, ())
     assert [step.reason for step in steps] == [
         f"{path} changes the unit by hand",
         f"systemd has not read {UNIT} as it is on disk",
@@ -203,13 +207,13 @@ WAITS = {
 
 @pytest.mark.parametrize("found", WAITS.values(), ids=WAITS)
 def test_a_server_that_may_yet_answer_is_waited_for_and_not_restarted(found):
-    (step,) = plan(found, WANTED, False, ())
+    (step,) = plan(found, WANTED, ())
     assert "does not answer yet" in step.reason
     assert not step.command.get_raw_value().endswith("--restart")
 
 
 def test_the_key_is_handed_over_by_file_only():
-    (step,) = plan(running(record=None), WANTED, False, ())
+    (step,) = plan(running(record=None), WANTED, ())
     assert f"--api-key-file {KEY}" in step.command.get_raw_value()
 
 

@@ -127,7 +127,9 @@ def states(tmp_path, monkeypatch) -> Callable[..., Path]:
             'set -- state-*; cat "$1"; [ $# -eq 1 ] || rm "$1"\n'
         )
         stub.chmod(0o755)
-        (tmp_path / "journalctl").write_text("#!/bin/sh\necho Loading weights\n")
+        (tmp_path / "journalctl").write_text(
+            '#!/bin/sh\necho "(Worker pid=8) INFO 11-30 12:57:15 [cpu.py:178] Loading weights"\n'
+        )
         (tmp_path / "journalctl").chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
         return tmp_path / "calls"
@@ -235,7 +237,14 @@ def test_the_key_goes_by_file_into_the_header(states, tmp_path):
 
 def test_of_a_secret_only_the_digest_is_told():
     environment = {"VLLM_API_KEY": "abc123", "HF_HUB_OFFLINE": "1"}
-    with subprocess.Popen(["/bin/cat", "-"], stdin=subprocess.PIPE, env=environment) as cat:
+    with subprocess.Popen(
+        ["/bin/cat", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as cat:
+        assert cat.stdin is not None
+        assert cat.stdout is not None
+        cat.stdin.write(b"it runs\n")
+        cat.stdin.flush()
+        assert cat.stdout.readline() == b"it runs\n"  # before that, /proc still shows nothing
         shown = service_health.process(cat.pid)
     assert shown["argv"] == ["/bin/cat", "-"]
     assert shown["environment"]["HF_HUB_OFFLINE"] == "1"
