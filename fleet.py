@@ -8,7 +8,15 @@ boolean or JSON where it can and leaves a string otherwise, so lists may also co
 from collections.abc import Collection, Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pyinfra.api.exceptions import DeployError
 
 # With the tag Name, all that says which instances are ours. Nothing without it is ever touched.
@@ -63,6 +71,14 @@ class Fleet(BaseModel):
     online_within_s: int = Field(ge=60, le=7200)
     replace: bool
     confirm: str | None
+
+    @field_validator("name")
+    @classmethod
+    def _no_group_of_pyinfra(cls, name: str) -> str:
+        # inventory.py makes a group of each name; these two are pyinfra's or that file's own.
+        if name in {"all", "inventory"}:
+            raise ValueError("the name of a group that is not ours; choose another")
+        return name
 
     @model_validator(mode="after")
     def _subnets_or_zones(self) -> "Fleet":

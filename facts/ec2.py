@@ -55,6 +55,12 @@ class Agent:
     platform: str
 
 
+def family_letters(type_: str) -> str:
+    """Return the letters before the generation of an instance type: `g` of g5g.xlarge."""
+    family = type_.partition(".")[0]
+    return family[: len(family) - len(family.lstrip("abcdefghijklmnopqrstuvwxyz-"))]
+
+
 def parse_instance(raw: "InstanceTypeDef") -> Instance:
     """Return the instance that one entry of DescribeInstances describes."""
     tags = {tag.get("Key", ""): tag.get("Value", "") for tag in raw.get("Tags", [])}

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from facts.aws import DENIED, Aws, AwsError
-from facts.ec2 import Agent, Instance, agents, instances
+from facts.ec2 import Agent, Instance, agents, family_letters, instances
 from facts.ec2_price import History, cost_so_far, spot_history
 
-# Instance families that group_data has a file for.
-ACCELERATED = ("g5g", "g4dn")
-# First letters of the families of EC2's "accelerated computing" category: GPUs and other chips.
-OTHER_CHIPS = ("g", "p", "inf", "trn", "vt", "dl", "f")
+# Letters of the families of EC2's "accelerated computing" category: GPUs and other chips.
+OTHER_CHIPS = ("g", "gr", "p", "inf", "trn", "vt", "dl", "f")
 
 
 @dataclass(frozen=True)
@@ -47,10 +45,7 @@ def unfit(instance: Instance, agent: Agent | None) -> str:
 def accelerator(type_: str) -> str:
     """Return the group of hardware that an instance type belongs to: its family, or cpu."""
     family = type_.partition(".")[0]
-    letters = family.rstrip("abcdefghijklmnopqrstuvwxyz-").rstrip("0123456789")
-    if family in ACCELERATED or letters in OTHER_CHIPS:
-        return family
-    return "cpu"
+    return family if family_letters(type_) in OTHER_CHIPS else "cpu"
 
 
 def listing(aws: Aws) -> Listing:

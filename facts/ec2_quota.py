@@ -5,14 +5,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from facts.aws import DENIED, Aws, AwsError
-from facts.ec2 import PAGE, Market
+from facts.ec2 import PAGE, Market, family_letters
 
 # AWS's codes and names of the two quotas, as Service Quotas shows them.
 QUOTAS: dict[Market, tuple[str, str]] = {
     "on-demand": ("L-DB2E81BA", "Running On-Demand G and VT instances"),
     "spot": ("L-3819A6DF", "All G and VT Spot Instance Requests"),
 }
-FAMILIES = ("g", "gr", "vt")  # the letters in front of a family's number
+FAMILIES = ("g", "gr", "vt")
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,7 @@ class Quota:
 
 def counts(type_: str) -> bool:
     """Return whether an instance type counts against these quotas."""
-    family = type_.partition(".")[0]
-    letters = family[: len(family) - len(family.lstrip("abcdefghijklmnopqrstuvwxyz"))]
-    return letters in FAMILIES
+    return family_letters(type_) in FAMILIES
 
 
 def shortfall(quota: Quota, vcpus: int) -> str:

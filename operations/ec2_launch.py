@@ -33,7 +33,7 @@ NOT_HERE = frozenset({"Unsupported", "InsufficientFreeAddressesInSubnet"})
 
 FIRST_PAUSE_S = 15.0  # after the first round through the zones; it doubles from there
 LONGEST_PAUSE_S = 120.0
-GENERATIONS = 50  # launches of the same request that may have ended within a token's lifetime
+GENERATIONS = 20  # launches of the same request that may have ended within a token's lifetime
 
 
 @dataclass(frozen=True)

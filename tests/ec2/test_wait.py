@@ -1,0 +1,171 @@
+"""Waiting for instances, on a clock that a test moves."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from facts.aws import Aws, AwsError
+from facts.ec2 import Agent
+from facts.ec2_diagnosis import Surroundings, causes
+from operations.ec2_wait import EVERY_S, Clock, poll, until_online, until_state
+from tests.ec2.cloud import Cloud, Fault
+from tests.ec2.test_inventory import launch
+from tests.ec2.test_plan import instance
+
+
+@dataclass
+class Hand:
+    """A clock that moves only when somebody sleeps; `at` says what happens when."""
+
+    time: float = 0.0
+    at: dict[float, Callable[[], None]] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(now=lambda: self.time, sleep=self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        self.time += seconds
+        for due in [when for when in self.at if when <= self.time]:
+            self.at.pop(due)()
+
+
+@pytest.fixture
+def hand() -> Hand:
+    return Hand()
+
+
+def test_poll_tells_each_change_and_every_half_minute(hand: Hand) -> None:
+    def look() -> str:
+        return "a boots" if hand.time < 70 else "a registers" if hand.time < 80 else ""
+
+    assert poll(look, 600, hand.clock, hand.said.append) == ""
+    assert hand.said == [
+        "a boots (0 s of 600 s)",
+        "a boots (30 s of 600 s)",
+        "a boots (60 s of 600 s)",
+        "a registers (70 s of 600 s)",
+    ]
+
+
+def test_poll_ends_at_the_limit_with_what_is_left(hand: Hand) -> None:
+    assert poll(lambda: "a boots", 60, hand.clock, hand.said.append) == "a boots"
+    assert hand.time == 60
+
+
+def test_the_agent_is_waited_for(aws: Aws, cloud: Cloud, hand: Hand) -> None:
+    (id,) = launch(aws)
+    cloud.all_online = False
+    hand.at[40] = lambda: cloud.pings.update({id: "Online"})
+
+    until_online(aws, [id], 600, hand.clock, hand.said.append)
+
+    assert hand.time == 40
+    assert hand.said[0] == f"{id} runs, its agent is not online yet (0 s of 600 s)"
+
+
+def test_an_instance_that_is_not_listed_yet_is_waited_for(
+    aws: Aws, cloud: Cloud, hand: Hand
+) -> None:
+    (id,) = launch(aws)
+    cloud.faults.append(Fault("DescribeInstances", "InvalidInstanceID.NotFound", times=2))
+
+    until_state(aws, [id], "running", hand.clock, hand.said.append)
+
+    assert hand.time == 2 * EVERY_S
+    assert hand.said == [f"{id} is not listed yet (0 s of 900 s)"]
+
+
+def test_a_spot_interruption_while_waiting_is_told(aws: Aws, cloud: Cloud, hand: Hand) -> None:
+    (id,) = launch(aws, InstanceMarketOptions={"MarketType": "spot"})
+    cloud.all_online = False
+    words = "Server.SpotInstanceTermination: Spot instance termination"
+    hand.at[20] = lambda: cloud.end(id, "shutting-down", "Server.SpotInstanceTermination", words)
+
+    with pytest.raises(AwsError, match=rf"{id} \(one\) has ended: {words}\. Spot took it back"):
+        until_online(aws, [id], 600, hand.clock, hand.said.append)
+    assert hand.time == 20
+
+
+def test_a_stop_that_never_ends_says_so(aws: Aws, cloud: Cloud, hand: Hand) -> None:
+    (id,) = launch(aws)
+
+    with pytest.raises(AwsError, match=rf"after 900 s {id} is running"):
+        until_state(aws, [id], "stopped", hand.clock, hand.said.append)
+
+
+def test_an_agent_that_never_comes_is_diagnosed(aws: Aws, cloud: Cloud, hand: Hand) -> None:
+    (id,) = launch(aws)
+    cloud.all_online = False
+
+    with pytest.raises(AwsError) as raised:
+        until_online(aws, [id], 120, hand.clock, hand.said.append)
+
+    message = str(raised.value)
+    assert "after 120 s" in message
+    assert f"{id}: it has no instance profile" in message
+    assert "no default route, and its VPC no endpoint for ssm, ssmmessages" in message
+    assert hand.time == 120
+
+
+def test_routes_and_endpoints_are_read_from_ec2(aws: Aws, cloud: Cloud, hand: Hand) -> None:
+    (id,) = launch(aws)
+    cloud.pings[id] = "ConnectionLost"
+    (instance_,) = aws.ec2.describe_instances()["Reservations"][0]["Instances"]
+    vpc = instance_["VpcId"]
+    gateway = aws.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    aws.ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+    (table,) = aws.ec2.describe_route_tables()["RouteTables"]
+    aws.ec2.create_route(
+        RouteTableId=table["RouteTableId"], DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway
+    )
+    aws.ec2.associate_iam_instance_profile(
+        InstanceId=id,
+        IamInstanceProfile={
+            "Name": aws.iam.create_instance_profile(InstanceProfileName="p")["InstanceProfile"][
+                "InstanceProfileName"
+            ]
+        },
+    )
+
+    with pytest.raises(AwsError, match="its agent was there and is ConnectionLost"):
+        until_online(aws, [id], 60, hand.clock, hand.said.append)
+
+
+ROUTED = Surroundings(internet="nat-1", endpoints=frozenset(), checks="ok")
+CAUSES = {
+    "no profile": ({"profile": ""}, None, ROUTED, "it has no instance profile"),
+    "no route": ({}, None, Surroundings("", frozenset(), "ok"), "no endpoint for ssm, ssmmessages"),
+    "one endpoint lacks": (
+        {},
+        None,
+        Surroundings("", frozenset({"ssm"}), "ok"),
+        "no endpoint for ssmmessages",
+    ),
+    "endpoints will do": (
+        {"public": False},
+        None,
+        Surroundings("", frozenset({"ssm", "ssmmessages"}), "ok"),
+        "profile and route look right",
+    ),
+    "no address": (
+        {"public": False},
+        None,
+        Surroundings("igw-1", frozenset(), "ok"),
+        "needs a public address; it has none",
+    ),
+    "impaired": ({}, None, Surroundings("nat-1", frozenset(), "impaired"), "status checks"),
+    "never there": ({}, None, ROUTED, "the agent did not start"),
+    "was there": ({}, Agent("ConnectionLost", "3.3", "Ubuntu"), ROUTED, "is ConnectionLost"),
+}
+
+
+@pytest.mark.parametrize(("changes", "agent", "around", "words"), CAUSES.values(), ids=CAUSES)
+def test_causes(
+    changes: dict[str, Any], agent: Agent | None, around: Surroundings, words: str
+) -> None:
+    (first, *_) = causes(instance(1, **changes), agent, around)
+    assert words in first
