@@ -1,17 +1,35 @@
 """Bring a host to a patched, source-built vLLM that serves, and prove it. Safe to run again.
 
-Reads from top to bottom as what the host will look like; see DESIGN in README.md for the stages.
+Read from top to bottom, this is what the host will look like. The values come from group_data/ by
+way of settings.py; desired.py turns them into what each stage should bring about.
 """
 
 from pyinfra import host
 
 import desired
-from operations import account, apt, build, filesystem, model, preflight, requirements, source, swap
+import server_unit
+from operations import (
+    account,
+    apt,
+    build,
+    cuda_repository,
+    cuda_toolkit,
+    filesystem,
+    model,
+    preflight,
+    requirements,
+    rust,
+    secret,
+    service,
+    smoke,
+    source,
+    swap,
+)
 from settings import Settings
 
 settings = Settings.of(host.name, host.data.dict())
 
-# --- preflight
+# --- preflight: a host that can never serve is refused here, in the dry run too
 preflight.host_can_serve(
     name="Ensure the host can serve",
     expected=desired.expected(settings),
@@ -19,6 +37,13 @@ preflight.host_can_serve(
 )
 
 # --- host
+if toolkit := desired.cuda_toolkit(settings):
+    # Before any other use of apt: two keys for one repository stop all of it.
+    cuda_repository.present(
+        name="Ensure there is one apt source for NVIDIA's repository",
+        repository=desired.cuda_repository(settings),
+        toolkit=toolkit,
+    )
 apt.packages(name="Ensure the system packages are installed", names=settings.packages)
 swap.present(
     name=f"Ensure {settings.swap_gib} GiB of swap where memory is short",
@@ -31,8 +56,21 @@ account.present(
 )
 filesystem.present(name="Ensure the directories exist", entries=desired.directories())
 
+# --- cuda
+if toolkit:
+    cuda_toolkit.present(name=f"Ensure CUDA {toolkit.release} is installed", toolkit=toolkit)
+
+# --- rust
+if rustup := desired.rustup(settings):
+    rust.present(
+        name=f"Ensure Rust {settings.version.rust_toolchain} is installed",
+        home=desired.RUST,
+        toolchain=settings.version.rust_toolchain,
+        rustup=rustup,
+    )
+
 # --- source
-tree = source.prepared(
+source.prepared(
     name=f"Ensure the tree is vLLM {settings.vllm_version} with our patches",
     source=desired.source(settings),
     tree=desired.TREE,
@@ -51,6 +89,16 @@ built = build.installed(
     places=desired.build_places(settings),
 )
 
+# --- secret: before the model, whose download may need the token
+token_source = desired.token_source(settings)
+token_unit = filesystem.present(
+    name="Ensure the token's unit is current", entries=secret.token_entries(token_source)
+)
+if token_source:
+    secret.token_fetched(
+        name="Ensure the token is on the host", source=token_source, units=token_unit
+    )
+
 # --- model
 checkpoint = model.present(
     name=f"Ensure the checkpoint {settings.model_source} is complete",
@@ -58,4 +106,38 @@ checkpoint = model.present(
     directory=desired.checkpoint_directory(settings),
     python=settings.python,
     log=f"{desired.LOGS}/model.log",
+)
+
+# --- service
+unit = desired.service(settings)
+if unit.api_key_generation is not None:
+    secret.api_key(
+        name="Ensure the server's API key is private",
+        path=server_unit.API_KEY_PATH,
+        generation=unit.api_key_generation,
+    )
+units = filesystem.present(
+    name="Ensure the server's unit and environment are current",
+    entries=server_unit.entries(unit),
+)
+serving = service.running(
+    name=f"Ensure {settings.served_name} is served and answers",
+    wanted=server_unit.wanted(unit),
+    units=units,
+    served={"the build": built, "the checkpoint": checkpoint},
+)
+
+# --- smoke
+filesystem.present(
+    name="Ensure the measuring programs are current",
+    entries=smoke.program_files(desired.PROGRAMS),
+)
+smoke.checked(
+    name="Ensure what is served passed the smoke check",
+    check=desired.smoke_check(settings),
+    served=desired.served_files(settings),
+    directory=desired.PROGRAMS,
+    record=desired.SMOKE_RECORD,
+    always=settings.smoke == "always",
+    after=[built, checkpoint, units],
 )

@@ -9,7 +9,14 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pyinfra.api.exceptions import DeployError
 
 import versions
@@ -19,11 +26,21 @@ FOREIGN = re.compile(
     r"(ssm|ssh|docker|podman|vagrant|chroot|winrm)_|_|(ec2|instance)_|(sudo|su_user|shell)"
 )
 
+
+def _a_pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from error
+    return text
+
+
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 AbsolutePath = Annotated[str, Field(pattern=r"^/[^\s'\"\\]*$")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Positive = Annotated[float, Field(gt=0)]
+Tokens = Annotated[int, Field(ge=1)]
 
 
 class Settings(BaseModel):
@@ -56,10 +73,50 @@ class Settings(BaseModel):
     skip_patches: tuple[str, ...]
     build_jobs: Annotated[int, Field(ge=1)] | None
 
+    rustup_version: str | None
+    rustup_sha256: Mapping[str, Sha256]
+    rustup_archive: str
+    rust_dist_server: str | None
+
     model_source: str
     model_revision: str
-    served_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
     hf_endpoint: str | None
+    hf_token_source: Literal["secretsmanager", "none"]
+    hf_token_region: str
+    hf_token_secret: str
+    hf_token_keep_last: bool
+
+    served_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
+    address: str
+    port: Port
+    api_key: Literal["auto", "always", "none"]
+    api_key_generation: Annotated[int, Field(ge=1)]
+    gpus: Annotated[int, Field(ge=0)]
+    dtype: Literal["auto", "float16", "bfloat16", "float32"]
+    kv_cache_dtype: str
+    max_model_len: Annotated[int, Field(ge=1)]
+    max_num_seqs: Annotated[int, Field(ge=1)]
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)]
+    memory_max: str
+    ready_seconds: Annotated[int, Field(ge=1)]
+    drain_seconds: Annotated[int, Field(ge=0)]
+    server_arguments: tuple[str, ...]
+    server_environment: Mapping[str, str]
+
+    question: str
+    expected_answer: Annotated[str, AfterValidator(_a_pattern)]
+    smoke: Literal["auto", "always"]
+    least_read_gb_per_s: Positive | None
+    least_tokens_per_s: Positive | None
+
+    bench: Literal["auto", "always"]
+    bench_contexts: tuple[Tokens, ...]
+    bench_outputs: tuple[Tokens, ...]
+    bench_concurrencies: tuple[Tokens, ...]
+    bench_repeats: Tokens
+    bench_nonce: bool
+    bench_reports: str
+    streamed_bytes_per_token: Positive | None
 
     @classmethod
     def of(cls, host_name: str, data: Mapping[str, Any]) -> Self:
@@ -90,6 +147,10 @@ class Settings(BaseModel):
                 f"vllm_version {version.number} has no CPU kernels to install: use one of "
                 f"{', '.join(versions.CPU_VERSIONS)} in the cpu group"
             )
+        if (self.device == "cuda") != (self.gpus > 0):
+            raise ValueError(f"device = {self.device!r} with gpus = {self.gpus} cannot work")
+        if self.hf_token_source != "none" and not (self.hf_token_region and self.hf_token_secret):
+            raise ValueError("hf_token_source needs hf_token_region and hf_token_secret")
         return self
 
     @property

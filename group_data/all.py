@@ -80,6 +80,20 @@ skip_patches = []
 # Compiler jobs at once; None: by the host's memory and cores.
 build_jobs = None
 
+# --- rust
+
+# rustup-init by version; None: no Rust on the host, for kernels that come in a wheel. The toolchain
+# that it installs is the one that the vLLM version asks for (versions.py).
+rustup_version = "1.28.2"
+
+# Its digest by target triple; a triple that is missing here is checked against the digest that is
+# published beside the file, and against that alone.
+rustup_sha256 = {}
+
+# Where rustup-init is fetched from, and where it fetches toolchains from (None: its own default).
+rustup_archive = "https://static.rust-lang.org/rustup/archive"
+rust_dist_server = None
+
 # --- model
 
 # A checkpoint of the model hub, or "tiny": a small Gemma 4 trained on the host in seconds.
@@ -88,8 +102,101 @@ model_source = "google/gemma-4-E2B-it"
 # A branch, tag or commit of the checkpoint. A commit pins it.
 model_revision = "main"
 
+# Another address of the model hub, such as a mirror; None: the library's own.
+hf_endpoint = None
+
+# "secretsmanager": the host fetches the hub's token at each boot with its own role. "none": the
+# checkpoint is ungated or local, and there is no token at all.
+hf_token_source = "none"
+
+# Where the token lies: region, and name or ARN of the secret.
+hf_token_region = ""
+hf_token_secret = ""
+
+# True: where a fetch fails, go on with the last good token rather than stay down.
+hf_token_keep_last = False
+
+# --- service
+
 # The name that clients ask for.
 served_name = "gemma-4"
 
-# Another address of the model hub, such as a mirror; None: the library's own.
-hf_endpoint = None
+# Where the server listens. Anything but loopback asks clients for an API key.
+address = "127.0.0.1"
+port = 8000
+
+# "auto": a key unless the address is loopback; "always"; "none": none, with a warning. The key is
+# made on the host and never leaves it; raise the generation to have another one made.
+api_key = "auto"
+api_key_generation = 1
+
+# GPUs to spread the model over; 0 serves from the CPU.
+gpus = 1
+
+# float16: compute capability 7.5 has no bfloat16, and an explicit one is refused. [source]
+dtype = "float16"
+kv_cache_dtype = "auto"
+
+# Tokens of context, and requests at once. 8 saturates a T4G. [field]
+max_model_len = 4096
+max_num_seqs = 8
+
+# Share of each GPU's memory that vLLM takes. [field: 13,501 of 15,360 MiB]
+gpu_memory_utilization = 0.9
+
+# MemoryMax= of the unit: the model is killed before the SSM agent.
+memory_max = "95%"
+
+# Seconds that a start may take until the server answers. A first boot from a snapshot took about
+# 18 minutes. [field]
+ready_seconds = 2700
+
+# Seconds that requests in flight get when the service stops.
+drain_seconds = 30
+
+# Further arguments and variables of the server, as vLLM documents them.
+server_arguments = []
+server_environment = {}
+
+# --- smoke
+
+# What a healthy server is asked, and a regular expression that its answer must match.
+question = "What is the capital of France? Answer in one sentence."
+expected_answer = r"(?i)\bparis\b"
+
+# "auto": only when what is served changed; "always": in every run.
+smoke = "auto"
+
+# GB/s of memory reads: 80 % of the 320.1 that a T4G's memory bus can do; 277.0 were read. [field]
+# None: measured and recorded, nothing demanded.
+least_read_gb_per_s = 256.0
+
+# Tokens a second of a single stream. 42.9 were served. [field]
+least_tokens_per_s = 35.0
+
+# --- bench; read by bench.py alone
+
+# "auto": only when what is served, or how it is measured, changed; "always": in every run.
+bench = "auto"
+
+# Tokens of the prompt and of the answer, each with each, one stream at a time. What does not fit
+# the model is reported as infeasible.
+bench_contexts = [64, 512, 1024, 2048, 3800]
+bench_outputs = [32, 128]
+
+# Requests at a time, of 512 tokens in and 128 out.
+bench_concurrencies = [1, 2, 4, 8, 16, 32]
+
+# Batches of each cell, after one warm-up that no figure contains.
+bench_repeats = 3
+
+# True: every prompt begins with digits that no prefix cache has seen. With repeated prompts 94.7 %
+# of the tokens were found in it, and the time to first token was 30 times too good. [field]
+bench_nonce = True
+
+# Where the runs and their pages are kept on this machine.
+bench_reports = "reports"
+
+# Bytes of weights that one token reads, for the ceiling that memory sets: those of Gemma 4 E2B less
+# its embedding tables, of which a token reads one row. [field] None: no ceiling is drawn.
+streamed_bytes_per_token = 4.514e9

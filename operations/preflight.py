@@ -29,13 +29,14 @@ class Expected:
     torch_version: str
     min_free_disk_gib: float
     min_memory_gib: float
+    problems: tuple[str, ...] = ()  # of the knobs with that hardware, known without a look at it
 
 
 def plan(found: Machine | None, expected: Expected, now: float) -> list[Step | Refusal]:
     """Return one refusal with every fault found; `now` is this machine's clock, epoch seconds."""
     if found is None:
         return [Refusal("cannot tell what machine this is: python3 did not run. Install python3.")]
-    faults = [*_system_faults(found, now), *_capacity_faults(found, expected)]
+    faults = [*expected.problems, *_system_faults(found, now), *_capacity_faults(found, expected)]
     faults += [*_torch_faults(found, expected), *_gpu_faults(found, expected)]
     if faults:
         return [Refusal("this host cannot serve. " + " ".join(faults))]
