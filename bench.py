@@ -1,0 +1,22 @@
+"""Measure what a host serves, on the host, and keep the report here. Run deploy.py first."""
+
+from pyinfra import host
+
+import desired
+import measuring
+from operations import bench, filesystem, smoke
+from settings import Settings
+
+settings = Settings.of(host.name, host.data.dict())
+
+filesystem.present(
+    name="Ensure the measuring programs are current",
+    entries=smoke.program_files(desired.PROGRAMS),
+)
+bench.measured(
+    name=f"Ensure a benchmark of what is served is in {settings.bench_reports}/",
+    benchmark=measuring.benchmark(settings, host.name),
+    served=desired.served_files(settings),
+    places=measuring.places(settings),
+    always=settings.bench == "always",
+)

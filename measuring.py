@@ -1,0 +1,59 @@
+"""What `bench.py` asks of a host and says of it, derived from the settings."""
+
+from pathlib import Path
+
+import desired
+from files.bench.plan import Method
+from operations.bench import Benchmark, Places
+from runtimes import RUNTIMES
+from serving import reachable_address
+from settings import Settings
+
+RUNS = f"{desired.STATE}/bench"
+READINESS = f"{desired.STATE}/readiness.json"
+
+
+def places(settings: Settings) -> Places:
+    """Return where programs, runs and reports lie; reports are on this machine."""
+    return Places(programs=desired.PROGRAMS, runs=RUNS, reports=Path(settings.bench_reports))
+
+
+def method(settings: Settings) -> Method:
+    return Method(
+        contexts=settings.bench_contexts,
+        outputs=settings.bench_outputs,
+        concurrencies=settings.bench_concurrencies,
+        repeats=settings.bench_repeats,
+        nonce=settings.bench_nonce,
+    )
+
+
+def benchmark(settings: Settings, host_name: str) -> Benchmark:
+    """Return the benchmark of a host, for the server that its settings ask for."""
+    runtime, server = RUNTIMES["vllm"], desired.server(settings)
+    return Benchmark(
+        url=f"http://{reachable_address(settings.address)}:{settings.port}",
+        model=runtime.request_model(server),
+        method=method(settings),
+        api_key_file=desired.service(settings).api_key_file,
+        full_length=runtime.full_length,
+        metrics=runtime.metrics,
+        prefix_counters=runtime.prefix_counters,
+        attach={
+            "smoke": desired.SMOKE_RECORD,
+            "build": desired.STAMP,
+            "readiness": READINESS,
+        },
+        about={
+            "host": host_name,
+            "profile": settings.device,
+            "runtime": runtime.name,
+            "software": {
+                "vllm": settings.vllm_version,
+                "torch": settings.torch_version,
+                "checkpoint": f"{settings.model_source}@{settings.model_revision}",
+            },
+            "streamed_bytes_per_token": settings.streamed_bytes_per_token,
+            "streamed_bytes_evidence": "field",
+        },
+    )
