@@ -1,4 +1,4 @@
-"""`python -m report page|table|compare RUN.json ...`: pages, Markdown, runs side by side."""
+"""`python -m report page|table|compare|schema`: pages, Markdown, runs side by side, the schema."""
 
 import argparse
 import sys
@@ -7,17 +7,20 @@ from pathlib import Path
 from report.archive import write_page
 from report.compare import NotComparable, check_methods
 from report.markdown import side_by_side, table
-from report.schema import NotARun, read
+from report.schema import NotARun, json_schema, read
 
 
 def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="report", description=__doc__)
-    parser.add_argument("what", choices=("page", "table", "compare"))
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN.json")
+    parser.add_argument("what", choices=("page", "table", "compare", "schema"))
+    parser.add_argument("runs", type=Path, nargs="*", metavar="RUN.json")
     parser.add_argument(
         "--anyway", action="store_true", help="compare runs of different methods, and say so"
     )
-    return parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
+    if not options.runs and options.what != "schema":
+        parser.error(f"{options.what} needs at least one RUN.json")
+    return options
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,6 +35,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _texts(options: argparse.Namespace) -> list[str]:
+    if options.what == "schema":
+        return [json_schema()]
     if options.what == "page":
         return [str(write_page(path)) for path in options.runs]
     runs = [read(path) for path in options.runs]

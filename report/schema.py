@@ -4,6 +4,7 @@ Times are seconds, rates are tokens or 10^9 bytes a second, sizes are bytes, all
 A field that nothing measured is null; no field is guessed. A later layout gets another number.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -189,6 +190,11 @@ def _validated(kind: type[D], text: str, source: str) -> D:
 def _faults(error: ValidationError) -> str:
     found = [f"{'.'.join(map(str, e['loc'])) or 'document'}: {e['msg']}" for e in error.errors()]
     return "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if found[5:] else "")
+
+
+def json_schema() -> str:
+    """Return the JSON Schema of a run, as docs/run-1.schema.json holds it for other programs."""
+    return json.dumps(Run.model_json_schema(by_alias=True), indent=1, sort_keys=True)
 
 
 def read(path: Path) -> Run:

@@ -23,7 +23,7 @@ from report.compare import Change, NotComparable, changes, check_methods
 from report.markdown import side_by_side, table
 from report.page import page
 from report.plots import knee_of, plots
-from report.schema import NotARun, Run, Spread, dumps, parse, parse_measurement
+from report.schema import NotARun, Run, Spread, dumps, json_schema, parse, parse_measurement
 from report.svg import Point
 from report.wording import number
 from tests.bench.fake_server import Body, FakeServer, Refusal, obedient, prompt_words
@@ -319,6 +319,11 @@ def test_an_axis_keeps_order_and_bounds(values: list[int], high: float) -> None:
 def test_numbers_keep_the_digits_that_mean_something() -> None:
     shown = [number(value) for value in (4466.3, 42.94, 9.02, 0.0233, 0, None)]
     assert shown == ["4,466", "42.9", "9.02", "0.023", "0", "–"]  # noqa: RUF001
+
+
+def test_the_schema_in_the_docs_is_current() -> None:
+    kept = Path(__file__).resolve().parents[2] / "docs" / "run-1.schema.json"
+    assert kept.read_text() == json_schema() + "\n", "run: python -m report schema > " + str(kept)
 
 
 def test_the_method_of_the_schema_is_the_harnesss_own() -> None:
