@@ -13,7 +13,7 @@ from pyinfra_ssm.emulator.errors import ApiError
 from pyinfra_ssm.emulator.faults import Faults
 from pyinfra_ssm.emulator.instances import Instance
 from pyinfra_ssm.emulator.kms import KeyService, OwnKms, RemoteKms
-from pyinfra_ssm.emulator.machines import Container, Machine, ThisMachine, send_signal
+from pyinfra_ssm.emulator.machines import Container, Machine, Place, ThisMachine, reap
 
 if TYPE_CHECKING:
     from pyinfra_ssm.emulator.run_command import Invocation
@@ -73,9 +73,9 @@ class Account:
         if "throttle_first" in changes:
             self._throttle_left = self.faults.throttle_first
 
-    def new_mark(self) -> str:
-        """Return a mark for the processes of one session or command."""
-        return f"{self.mark}.{next(self._numbers)}."
+    def new_place(self, host: Host, *, elevated: bool) -> Place:
+        """Return where the processes of one more session or command run."""
+        return Place(host.machine, f"{self.mark}.{next(self._numbers)}.", elevated)
 
     def record(self, action: str, parameters: Mapping[str, Any]) -> None:
         """Keep a call as an account's history would, and apply the faults of the API itself."""
@@ -116,12 +116,12 @@ class Account:
         self.restart_agent(host, seconds)
         ours = [each for each in self.sessions.values() if each.host is host]
         await asyncio.gather(*(session.die() for session in ours))
-        await send_signal(host.machine, self.mark, "KILL")
+        await reap(host.machine, self.mark)
 
     async def close(self) -> None:
         """End every session and command; leave no process behind."""
         await asyncio.gather(*(session.die() for session in self.sessions.values()))
         await asyncio.gather(*(each.die() for each in self.invocations.values()))
         for host in self.hosts.values():
-            await send_signal(host.machine, self.mark, "KILL")
+            await reap(host.machine, self.mark)
             host.machine.close()

@@ -149,10 +149,10 @@ class SystemsManager:
     def _invoke(self, host: Host, texts: Mapping[str, Sequence[str]]) -> Invocation:
         invocation = Invocation(
             host,
+            self._account.new_place(host, elevated=True),
             "\n".join(texts.get("commands", [])),
             (texts.get("workingDirectory") or [""])[0],
             time_limit((texts.get("executionTimeout") or [""])[0]),
-            self._account.new_mark(),
         )
         invocation.hide(self._account.faults.invocation_missing)
         return invocation

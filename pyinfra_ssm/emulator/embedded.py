@@ -67,12 +67,17 @@ class Emulator:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(_STOP_LIMIT)
-        self._process.stdout.close()
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait(_STOP_LIMIT)
+        self.process.stdout.close()
+
+    @property
+    def process(self) -> "subprocess.Popen[str]":
+        """The emulator's own process, while the context lasts and after."""
+        assert self._process is not None, "the emulator is not started: use it with `with`"
+        return self._process
 
     @property
     def environment(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -15,10 +16,12 @@ SSM_USER = "ssm-user"  # whom the agent creates for sessions, with NOPASSWD sudo
 MARK = "SSM_EMULATOR_SESSION"
 _TERMINAL_ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
 
-# $1: beginning of the mark, $2: signal, $3: how many processes, oldest first; 0 for all
+# $1: beginning of the mark, $2: signal, $3: how many processes, oldest first; 0 for all. Exit
+# status 1 if there is none.
 _SIGNAL_SCRIPT = f"""
 cd /proc
 pids=$(grep -lzs "^{MARK}=$1" [0-9]*/environ | cut -d/ -f1 | sort -n)
+[ -n "$pids" ] || exit 1
 [ "$3" = 0 ] || pids=$(echo "$pids" | head -n "$3")
 for pid in $pids; do kill -s "$2" "$pid" 2>/dev/null; done
 exit 0
@@ -130,17 +133,45 @@ class Container:
         """Nothing of ours is in the container."""
 
 
-async def send_signal(machine: Machine, mark: str, signal: str, at_most: int = 0) -> None:
-    """Signal the oldest processes whose mark begins with `mark`; all of them for 0."""
-    script = ["sh", "-c", _SIGNAL_SCRIPT, "sh", mark, signal, str(at_most)]
-    await _run(machine.command(script, mark="", elevated=True, terminal=False))
+@dataclass(frozen=True)
+class Place:
+    """Where the processes of one session or command run, under which mark, and as whom."""
+
+    machine: Machine
+    mark: str
+    elevated: bool
+
+    def command(self, argv: Sequence[str], *, terminal: bool = False, cwd: str = "/") -> list[str]:
+        return self.machine.command(
+            argv, mark=self.mark, elevated=self.elevated, terminal=terminal, cwd=cwd
+        )
+
+    def environment(self) -> dict[str, str]:
+        return self.machine.environment(self.mark)
+
+    async def signal(self, signal: str, at_most: int) -> None:
+        """Signal the oldest of these processes, at most so many of them; 0 is no limit.
+
+        Their own user looks for them, then root, whom `exec sudo` has made one or the other: in a
+        container that is not privileged, root cannot read the environment of another user.
+        """
+        script = ["sh", "-c", _SIGNAL_SCRIPT, "sh", self.mark, signal, str(at_most)]
+        for elevated in (self.elevated, True):
+            look = self.machine.command(script, mark="", elevated=elevated, terminal=False)
+            found = (await _run(look))[0] == 0
+            if found and at_most:
+                return
+
+    async def has_program(self, program: str) -> bool:
+        """Say whether there is a program on the PATH."""
+        look = ["sh", "-c", 'command -v -- "$1"', "sh", program]
+        argv = self.machine.command(look, mark="", elevated=self.elevated, terminal=False)
+        return (await _run(argv, self.machine.environment("")))[0] == 0
 
 
-async def has_program(machine: Machine, program: str) -> bool:
-    """Say whether the machine finds `program` on its PATH."""
-    look = ["sh", "-c", 'command -v -- "$1"', "sh", program]
-    argv = machine.command(look, mark="", elevated=False, terminal=False)
-    return (await _run(argv, machine.environment("")))[0] == 0
+async def reap(machine: Machine, mark: str) -> None:
+    """Kill every process whose mark begins with `mark`."""
+    await Place(machine, mark, elevated=False).signal("KILL", at_most=0)
 
 
 async def _run(

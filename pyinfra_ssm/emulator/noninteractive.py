@@ -10,7 +10,7 @@ from typing import IO
 from pyinfra_ssm._messages import AgentMessage, PayloadType
 from pyinfra_ssm.emulator.agent import Agent
 from pyinfra_ssm.emulator.descriptors import Descriptor
-from pyinfra_ssm.emulator.machines import Machine, has_program
+from pyinfra_ssm.emulator.machines import Place
 from pyinfra_ssm.emulator.output_filter import OutputFilter
 from pyinfra_ssm.emulator.processes import Process, interrupt, kill, start
 from pyinfra_ssm.emulator.terminal import PAUSE, PAYLOAD_SIZE
@@ -26,13 +26,9 @@ class NonInteractive:
     Without: the output comes when the command has ended, both streams in one, and no exit code.
     """
 
-    def __init__(
-        self, machine: Machine, command: str, *, mark: str, elevated: bool, separate: bool
-    ) -> None:
-        self._machine = machine
+    def __init__(self, place: Place, command: str, *, separate: bool) -> None:
+        self._place = place
         self._command = command
-        self._mark = mark
-        self._elevated = elevated
         self._separate = separate
         self._process: Process | None = None
         self._interrupted = False
@@ -42,7 +38,7 @@ class NonInteractive:
             argv = shlex.split(self._command, comments=True)
         except ValueError as error:
             return f"Unable to start command: Failed to parse commands input: {error}\n"
-        if not argv or not await has_program(self._machine, argv[0]):
+        if not argv or not await self._place.has_program(argv[0]):
             await self._report_missing(agent, argv[0] if argv else "")
             return ""
         run = self._run_separate if self._separate else self._run_merged
@@ -50,7 +46,7 @@ class NonInteractive:
             await run(agent, argv)
         finally:
             if self._process is not None:
-                await kill(self._machine, self._process, self._mark)
+                await kill(self._place, self._process)
         return ""
 
     async def handle(self, message: AgentMessage) -> bool:
@@ -59,7 +55,7 @@ class NonInteractive:
         if message.payload_type != PayloadType.OUTPUT or not codes or self._process is None:
             return True
         self._interrupted = True
-        await interrupt(self._machine, self._process, self._mark, codes[0])
+        await interrupt(self._place, self._process, codes[0])
         await self._process.wait()
         return True
 
@@ -71,14 +67,7 @@ class NonInteractive:
         await agent.output(PayloadType.STDERR, text.encode())
 
     async def _start(self, argv: list[str], stdout: int, stderr: int) -> Process:
-        self._process = await start(
-            self._machine,
-            argv,
-            mark=self._mark,
-            elevated=self._elevated,
-            stdout=stdout,
-            stderr=stderr,
-        )
+        self._process = await start(self._place, argv, stdout=stdout, stderr=stderr)
         return self._process
 
     async def _run_separate(self, agent: Agent, argv: list[str]) -> None:

@@ -10,48 +10,39 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from pyinfra_ssm.emulator.descriptors import Descriptor
-from pyinfra_ssm.emulator.machines import Container, Machine, send_signal
+from pyinfra_ssm.emulator.machines import Container, Place
 
 Process = asyncio.subprocess.Process
 
 
 async def start(
-    machine: Machine,
-    argv: Sequence[str],
-    *,
-    mark: str,
-    elevated: bool,
-    stdout: int,
-    stderr: int,
-    cwd: str = "/",
+    place: Place, argv: Sequence[str], *, stdout: int, stderr: int, cwd: str = "/"
 ) -> Process:
     """Start `argv` in a process group of its own, stdin at end of file."""
     return await asyncio.create_subprocess_exec(
-        *machine.command(argv, mark=mark, elevated=elevated, terminal=False, cwd=cwd),
+        *place.command(argv, cwd=cwd),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=stdout,
         stderr=stderr,
-        env=machine.environment(mark),
+        env=place.environment(),
         start_new_session=True,
     )
 
 
-async def start_in_terminal(
-    machine: Machine, argv: Sequence[str], *, mark: str, elevated: bool
-) -> tuple[Process, Descriptor]:
+async def start_in_terminal(place: Place, argv: Sequence[str]) -> tuple[Process, Descriptor]:
     """Start `argv` on a new terminal; return the process and the terminal's near side."""
     near, far = os.openpty()
-    if isinstance(machine, Container):
+    if isinstance(place.machine, Container):
         # The engine makes a second terminal, inside. This one must not touch what passes, also
         # before the engine has come round to setting it raw.
         tty.setraw(far)
     try:
         process = await asyncio.create_subprocess_exec(
-            *machine.command(argv, mark=mark, elevated=elevated, terminal=True),
+            *place.command(argv, terminal=True),
             stdin=far,
             stdout=far,
             stderr=far,
-            env=machine.environment(mark),
+            env=place.environment(),
             start_new_session=True,
             preexec_fn=_take_terminal,
         )
@@ -74,21 +65,25 @@ def set_size(terminal: Descriptor, columns: int, rows: int) -> None:
     fcntl.ioctl(terminal.fileno(), termios.TIOCSWINSZ, size)
 
 
-async def interrupt(machine: Machine, process: Process, mark: str, signal: int) -> None:
+async def interrupt(place: Place, process: Process, signal: int) -> None:
     """Send a signal to the command itself, not to its children."""
-    if isinstance(machine, Container):
-        await send_signal(machine, mark, str(signal), at_most=1)
+    if isinstance(place.machine, Container):
+        await place.signal(str(signal), at_most=1)
     else:
         with suppress(ProcessLookupError):
             process.send_signal(signal)
 
 
-async def kill(machine: Machine, process: Process, mark: str) -> None:
+async def kill(place: Place, process: Process) -> None:
     """Kill the command as the agent does: the direct child alone, with SIGKILL."""
     if process.returncode is not None:
         return
-    if isinstance(machine, Container):
-        await send_signal(machine, mark, "KILL", at_most=1)
-    with suppress(ProcessLookupError):
+    if isinstance(place.machine, Container):
+        await place.signal("KILL", at_most=1)
+    try:
         process.kill()
+    except ProcessLookupError:
+        pass
+    except PermissionError:  # it has become root's, by sudo
+        await place.signal("KILL", at_most=1)
     await process.wait()

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pyinfra_ssm.emulator.account import Host
-from pyinfra_ssm.emulator.machines import Container, send_signal
+from pyinfra_ssm.emulator.machines import Container, Place
 from pyinfra_ssm.emulator.processes import kill, start
 
 STDOUT_LIMIT = 24_000  # characters
@@ -73,14 +73,14 @@ def outcome(code: int | None, stdout: bytes, stderr: bytes) -> Outcome:
 class Invocation:
     """One command on one host."""
 
-    def __init__(self, host: Host, script: str, directory: str, limit: int, mark: str) -> None:
+    def __init__(self, host: Host, place: Place, script: str, directory: str, limit: int) -> None:
         self.started = datetime.now(UTC)
         self.ended: datetime | None = None
-        self._host = host
+        self._slots = host.slots
+        self._place = place
         self._script = script
         self._directory = directory or "/"
         self._limit = limit
-        self._mark = mark
         self._outcome: Outcome | None = None
         self._answers_missing = 0
         self._endings_shown = 0
@@ -110,7 +110,7 @@ class Invocation:
         await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
-        async with self._host.slots:
+        async with self._slots:
             with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
                 code = await self._execute(stdout.fileno(), stderr.fileno())
                 stdout.seek(0)
@@ -119,12 +119,9 @@ class Invocation:
         self.ended = datetime.now(UTC)
 
     async def _execute(self, stdout: int, stderr: int) -> int | None:
-        machine = self._host.machine
         process = await start(
-            machine,
+            self._place,
             script_argv(self._script),
-            mark=self._mark,
-            elevated=True,
             stdout=stdout,
             stderr=stderr,
             cwd=self._directory,
@@ -135,11 +132,11 @@ class Invocation:
             await self._kill_group(process.pid)
             return None
         finally:
-            await kill(machine, process, self._mark)
+            await kill(self._place, process)
 
     async def _kill_group(self, pid: int) -> None:
-        if isinstance(self._host.machine, Container):
-            await send_signal(self._host.machine, self._mark, "KILL")
+        if isinstance(self._place.machine, Container):
+            await self._place.signal("KILL", at_most=0)
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
 

@@ -117,20 +117,14 @@ class Session:
 
     def _program(self) -> Program:
         document, faults = self._document, self._account.faults
-        machine, mark = self.host.machine, self._account.new_mark()
+        place = self._account.new_place(self.host, elevated=document.elevated)
         match document.session_type:
             case SessionType.PORT:
                 return Port(document.port, faults)
             case SessionType.NON_INTERACTIVE:
-                return NonInteractive(
-                    machine,
-                    document.command,
-                    mark=mark,
-                    elevated=document.elevated,
-                    separate=document.separate_output.lower() == "true",
-                )
-        argv = _shell(document.command)
-        return Terminal(machine, argv, mark=mark, elevated=document.elevated, faults=faults)
+                separate = document.separate_output.lower() == "true"
+                return NonInteractive(place, document.command, separate=separate)
+        return Terminal(place, _shell(document.command), faults)
 
     def _handshake(self) -> Handshake | None:
         kind, faults = self._document.session_type, self._account.faults

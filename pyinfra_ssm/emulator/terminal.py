@@ -9,7 +9,7 @@ from pyinfra_ssm._messages import AgentMessage, PayloadType
 from pyinfra_ssm.emulator.agent import Agent
 from pyinfra_ssm.emulator.descriptors import Descriptor
 from pyinfra_ssm.emulator.faults import Faults
-from pyinfra_ssm.emulator.machines import Machine
+from pyinfra_ssm.emulator.machines import Place
 from pyinfra_ssm.emulator.output_filter import OutputFilter
 from pyinfra_ssm.emulator.processes import kill, set_size, start_in_terminal
 
@@ -18,27 +18,21 @@ PAUSE = 0.001  # seconds that it then sleeps: about 0.7 MB/s
 
 
 class Terminal:
-    def __init__(
-        self, machine: Machine, argv: Sequence[str], *, mark: str, elevated: bool, faults: Faults
-    ) -> None:
-        self._machine = machine
+    def __init__(self, place: Place, argv: Sequence[str], faults: Faults) -> None:
+        self._place = place
         self._argv = argv
-        self._mark = mark
-        self._elevated = elevated
         self._faults = faults
         self._terminal: Descriptor | None = None
 
     async def run(self, agent: Agent) -> str:
         await asyncio.sleep(self._faults.terminal_delay_s)
-        process, terminal = await start_in_terminal(
-            self._machine, self._argv, mark=self._mark, elevated=self._elevated
-        )
+        process, terminal = await start_in_terminal(self._place, self._argv)
         self._terminal = terminal
         try:
             await asyncio.sleep(self._faults.start_delay_s)
             await pump(agent, terminal)
         finally:
-            await kill(self._machine, process, self._mark)
+            await kill(self._place, process)
             terminal.close()
         return ""
 
