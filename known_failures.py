@@ -106,7 +106,7 @@ SERVING = (
     Failure(
         "unknown argument",
         r"error: unrecognized arguments|error: argument --",
-        "serve_arguments has a flag that this vLLM does not know",
+        "server_arguments has a flag that this vLLM does not know",
         "correct it (`vllm serve --help=all` on the host lists them)",
         "source",
     ),
@@ -114,7 +114,7 @@ SERVING = (
         "port in use",
         r"address already in use|EADDRINUSE|Errno 98\b",
         "another process listens on the server's port",
-        "`ss -ltnp` on the host names it; stop it, or set serve_port",
+        "`ss -ltnp` on the host names it; stop it, or set port",
         "measured",
     ),
     Failure(
@@ -144,7 +144,7 @@ SERVING = (
         r"Python\.h: No such file|Can't find Python\.h",
         "kernels are compiled as the server starts, against Python.h, which is not there",
         "install the headers of the serving interpreter (python3-dev), or serve with "
-        "--enforce-eager in serve_arguments",
+        "--enforce-eager in server_arguments",
         "measured (on a CPU; Triton's launchers need the same header)",
     ),
     Failure(
@@ -206,7 +206,7 @@ BUILDING = (
         "compiler killed",
         r"Killed signal terminated program|signal 9.*(cc1plus|cicc|nvcc|ptxas)|nvcc error.*signal",
         "the kernel killed a compiler for want of memory (up to 3.1 GiB a job)",
-        "lower max_jobs, or set swap_gib = 16",
+        "lower build_jobs, or set swap_gib = 16",
         "measured (memory per unit), NVIDIA/flash-attention#2079",
     ),
     Failure(

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 CACHE = "/var/cache/vllm-g5g"  # CacheDirectory= of the unit: all that vLLM writes
 
 # Read by no release since 0.27 (source), and fatal under --fail-on-environ-validation.
-DEAD_VARIABLES = {"VLLM_ATTENTION_BACKEND": "use --attention-backend in serve_arguments"}
+DEAD_VARIABLES = {"VLLM_ATTENTION_BACKEND": "use --attention-backend in server_arguments"}
 SECRET_VARIABLES = frozenset({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "VLLM_API_KEY"})
 
 

@@ -18,7 +18,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +41,6 @@ class FetchError(Exception):
 
 @dataclass(frozen=True)
 class Credentials:
-    """The role's temporary keys, as the metadata service hands them out."""
-
     role: str
     access_key: str
     secret_key: str
@@ -51,8 +49,6 @@ class Credentials:
 
 @dataclass(frozen=True)
 class Secret:
-    """Which secret to read, and where."""
-
     region: str
     secret_id: str
 
@@ -260,8 +256,7 @@ def write_private(path: str, text: str) -> None:
         raise
 
 
-def arguments() -> argparse.Namespace:
-    """Return the command line; no argument is a secret."""
+def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--region", required=True)
     parser.add_argument("--secret-id", required=True)
@@ -270,24 +265,22 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--keep-last", action="store_true", help="succeed with the last good file on a fault"
     )
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
-def header(secret: Secret) -> str:
-    """Return the comment that tells where the file's token came from."""
-    return f"# {SERVICE} {secret.region} {secret.secret_id}\n"
-
-
-def main() -> int:
-    """Fetch and write; return the exit status."""
-    options = arguments()
+def main(words: Sequence[str] | None = None, sleep: Callable[[float], None] = time.sleep) -> int:
+    """Fetch and write; return the exit status. No argument is a secret."""
+    options = arguments(words)
     secret = Secret(options.region, options.secret_id)
     try:
-        value = with_retries(lambda: secret_value(secret, credentials()), time.sleep)
+        value = with_retries(lambda: secret_value(secret, credentials()), sleep)
         token = checked_token(value)
     except FetchError as error:
         return _failed(options.output, options.keep_last, error)
-    write_private(options.output, header(secret) + environment_line(options.variable, token) + "\n")
+    # The comment tells the deploy whether this is the secret that it wants.
+    source = f"# {SERVICE} {secret.region} {secret.secret_id}"
+    line = environment_line(options.variable, token)
+    write_private(options.output, f"{source}\n{line}\n")
     print(f"wrote {options.output} from secret {secret.secret_id} in {secret.region}")
     return 0
 
