@@ -1,0 +1,53 @@
+"""A timer on the host that drains the server when EC2 takes a spot instance back."""
+
+from collections.abc import Generator
+from pathlib import Path
+
+from pyinfra import host
+from pyinfra.api import StringCommand, operation
+from pyinfra.api.command import PyinfraCommand
+
+from facts.spot import FoundUnit, UnitFiles
+from operations.filesystem import Directory, Entry, File
+from operations.steps import Step, carry_out
+from operations.unit_steps import differs, unit_steps
+
+FILES = Path(__file__).resolve().parent.parent / "files" / "spot"
+TIMER = "vllm-spot.timer"
+SCRIPT_PATH = "/usr/local/lib/vllm-g5g/spot_interruption.py"
+UNITS = {
+    f"/etc/systemd/system/{name}": (FILES / name).read_text()
+    for name in ("vllm-spot.service", TIMER)
+}
+
+
+def entries() -> list[Entry]:
+    """Return the script and the two units, as managed files."""
+    return [
+        Directory(str(Path(SCRIPT_PATH).parent)),
+        File(SCRIPT_PATH, (FILES / "spot_interruption.py").read_text(), mode="755"),
+        *(File(path, text) for path, text in UNITS.items()),
+    ]
+
+
+@operation()
+def watched() -> Generator[PyinfraCommand, None, None]:
+    """Have the timer run, from its units as they are to be.
+
+    It is the same on every host: off EC2 and on demand it finds nothing to do.
+    """
+    found = host.get_fact(UnitFiles, unit=TIMER, files=list(UNITS))
+    yield from carry_out(plan(found), settled=f"{TIMER} runs")
+
+
+def plan(found: FoundUnit) -> list[Step]:
+    """Return the steps that make the timer run, and run as it is written."""
+    changed = [path for path, text in UNITS.items() if differs(found["sha256"][path], text)]
+    steps = unit_steps(TIMER, found["unit"], bool(changed))
+    state = found["unit"].get("ActiveState", "not known")
+    if state != "active":
+        steps.append(Step(f"{TIMER} is {state}", StringCommand("systemctl", "restart", TIMER)))
+    elif changed:
+        why = f"{TIMER} runs as it was written before"
+        steps.append(Step(why, StringCommand("systemctl", "restart", TIMER)))
+    return steps
