@@ -44,16 +44,20 @@ def benchmark(settings: Settings, host_name: str) -> Benchmark:
             "build": desired.STAMP,
             "readiness": READINESS,
         },
-        about={
-            "host": host_name,
-            "profile": settings.device,
-            "runtime": runtime.name,
-            "software": {
-                "vllm": settings.vllm_version,
-                "torch": settings.torch_version,
-                "checkpoint": f"{settings.model_source}@{settings.model_revision}",
-            },
-            "streamed_bytes_per_token": settings.streamed_bytes_per_token,
-            "streamed_bytes_evidence": "field",
-        },
+        about=about(settings, host_name) | {"runtime": runtime.name},
     )
+
+
+def about(settings: Settings, host_name: str) -> dict[str, object]:
+    """Return what the report says of the host that the host does not know itself."""
+    return {
+        "host": host_name,
+        "profile": settings.device,
+        "software": {
+            "vllm": settings.vllm_version,
+            "torch": settings.torch_version,
+            "checkpoint": f"{settings.model_source}@{settings.model_revision}",
+        },
+        "streamed_bytes_per_token": settings.streamed_bytes_per_token,
+        "streamed_bytes_evidence": "field",
+    }

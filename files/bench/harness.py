@@ -52,18 +52,18 @@ class Harness:
             result = known or self._measure(cell, words)
             finished.append(result)
             self.say(f"[{number}/{len(cells)}] {line(result)}{' (kept)' if known else ''}")
-        whole = {
-            **begun,
-            "ended": utc_now(),
+        whole = {**begun, "ended": utc_now(), **self._circumstances(), "cells": finished}
+        if any(cell["state"] != "failed" for cell in finished):
+            write_json(self.directory / "run.json", whole)
+        return whole
+
+    def _circumstances(self) -> dict[str, Any]:
+        return {
             "method": asdict(self.plan.method),
             "about": dict(self.plan.about),
             "machine": describe(),
             "attached": {name: attached(Path(p)) for name, p in self.plan.attach.items()},
-            "cells": finished,
         }
-        if any(cell["state"] != "failed" for cell in finished):
-            write_json(self.directory / "run.json", whole)
-        return whole
 
     def _begun(self) -> dict[str, Any]:
         """Return the run's identity, made at its first start and found again at later ones."""

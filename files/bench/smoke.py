@@ -47,9 +47,7 @@ def check(options: argparse.Namespace, server: Server) -> dict[str, Any]:
     if ready.get("complaint"):
         complaints.append(ready["complaint"])
     else:
-        served = throughput.measure(
-            server, options.question, options.expect, options.lengths, options.repeats
-        )
+        served = throughput.measure(server, throughput.trial_of(options))
         complaints += speed_complaints(served, options.least_tokens_per_s)
     return {
         "schema": SCHEMA,

@@ -5,6 +5,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from .chat import ChatError, Clock, Server, chat_body, complete, full_length_body, read_key
@@ -16,36 +17,36 @@ from .text import degenerate, unexpected
 SCHEMA = "vllm-g5g/throughput/1"
 # Long enough that no model ends before 256 tokens, where the end of a text is heeded.
 TASK = "Explain in detail, step by step, how a computer program is loaded and run."
+ANSWER_TOKENS = 128
 
 
-def measure(
-    server: Server,
-    question: str,
-    expect: str,
-    lengths: list[int],
-    repeats: int,
-    clock: Clock = time.monotonic,
-) -> dict[str, Any]:
-    """Ask the question, then time `repeats` completions of each length after one warm-up.
+@dataclass(frozen=True)
+class Trial:
+    """What is asked: a question whose answer must match `expect`, then timed texts."""
+
+    question: str
+    expect: str  # a regular expression
+    lengths: list[int]  # tokens
+    repeats: int  # of each length, after one warm-up
+
+
+def measure(server: Server, trial: Trial, clock: Clock = time.monotonic) -> dict[str, Any]:
+    """Ask the question, then time the texts.
 
     Never raises for what the server does: every complaint is in `complaints`, beside what was
     measured until then.
     """
     report: dict[str, Any] = {
         "schema": SCHEMA,
-        "server": {
-            "url": server.url,
-            "model": server.model,
-            "full_length": dict(server.full_length),
-        },
-        "method": {"lengths": lengths, "repeats": repeats, "task": TASK, "temperature": 0},
+        "server": {"url": server.url, "model": server.model},
+        "method": {**asdict(trial), "task": TASK, "full_length": dict(server.full_length)},
         "complaints": [],
+        "runs": [],
     }
     try:
-        report["answer"] = _answer(server, question, expect, clock)
-        report["runs"] = []
-        for tokens in lengths:
-            report["runs"].append(_length(server, tokens, repeats, clock))
+        report["answer"] = _answer(server, trial, clock)
+        for tokens in trial.lengths:
+            report["runs"].append(_length(server, tokens, trial.repeats, clock))
     except ChatError as error:
         report["complaints"].append(f"{error.trouble}: {error}")
         if error.partial is not None:
@@ -55,18 +56,16 @@ def measure(
 
 
 def _judged(report: dict[str, Any]) -> list[dict[str, Any]]:
-    runs = report.get("runs", [])
     return [
         *([report["answer"]] if "answer" in report else []),
-        *(repeat for run in runs for repeat in run["repeats"]),
+        *(repeat for run in report["runs"] for repeat in run["repeats"]),
     ]
 
 
-def _answer(server: Server, question: str, expect: str, clock: Clock) -> dict[str, Any]:
+def _answer(server: Server, trial: Trial, clock: Clock) -> dict[str, Any]:
     # Word for word and with its natural end: a small checkpoint knows its questions by heart.
-    done = complete(server, chat_body(server, question, 128), clock)
-    complaint = unexpected(done.text or done.reasoning, expect)
-    return {"question": question, "expect": expect, **_record(done, complaint)}
+    done = complete(server, chat_body(server, trial.question, ANSWER_TOKENS), clock)
+    return _record(done, unexpected(done.text or done.reasoning, trial.expect))
 
 
 def _length(server: Server, tokens: int, repeats: int, clock: Clock) -> dict[str, Any]:
@@ -120,6 +119,10 @@ def server_of(options: argparse.Namespace) -> Server:
     return Server(options.url, options.model, key, options.timeout, options.full_length)
 
 
+def trial_of(options: argparse.Namespace) -> Trial:
+    return Trial(options.question, options.expect, options.lengths, options.repeats)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_server_arguments(parser)
     parser.add_argument("--question", required=True)
@@ -130,9 +133,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, show: Callable[[Any], None]) -> int:
     """Measure, `show` the report; exit status 1 where there is something to complain of."""
-    report = measure(
-        server_of(options), options.question, options.expect, options.lengths, options.repeats
-    )
+    report = measure(server_of(options), trial_of(options))
     show(report)
     for complaint in report["complaints"]:
         print(complaint, file=sys.stderr)

@@ -41,7 +41,7 @@ def reasons(conditions: Mapping[str, Any]) -> list[str]:
 def speed_complaints(report: Mapping[str, Any], least_tokens_per_s: float | None) -> list[str]:
     """Return the throughput report's complaints, and each length that decodes too slowly."""
     complaints: list[str] = list(report["complaints"])
-    for run in report.get("runs", []):
+    for run in report["runs"]:
         speed = run["decode_tokens_per_s"]
         if least_tokens_per_s is None or speed is None or speed["median"] >= least_tokens_per_s:
             continue

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,27 +52,23 @@ class Kernel:
     wrong: Callable[[], str | None]
 
 
-@dataclass(frozen=True)
-class Figure:
-    """GB/s over the timed runs. `spread` is (max - min) / median; `wrong` says what was."""
+def figure(bytes_moved: int, seconds: Iterable[float], wrong: str | None) -> dict[str, Any]:
+    """Return GB/s of moving `bytes_moved` in each of `seconds`; `wrong` says what came out wrong.
 
-    median: float
-    min: float
-    max: float
-    mean: float
-    stdev: float | None
-    spread: float
-    n: int
-    wrong: str | None = None
-
-
-def figure(bytes_moved: int, seconds: Iterable[float], wrong: str | None = None) -> Figure:
-    """Return the statistics of the rates that moving `bytes_moved` in each of `seconds` makes."""
+    `spread` is (max - min) / median.
+    """
     runs = [bytes_moved / taken / 1e9 for taken in seconds]
     median, low, high = statistics.median(runs), min(runs), max(runs)
-    deviation = statistics.stdev(runs) if len(runs) > 1 else None
-    mean = statistics.fmean(runs)
-    return Figure(median, low, high, mean, deviation, (high - low) / median, len(runs), wrong)
+    return {
+        "median": median,
+        "min": low,
+        "max": high,
+        "mean": statistics.fmean(runs),
+        "stdev": statistics.stdev(runs) if len(runs) > 1 else None,
+        "spread": (high - low) / median,
+        "n": len(runs),
+        "wrong": wrong,
+    }
 
 
 def peak_gb_per_s(clock_khz: int | None, bus_bits: int | None) -> float | None:
@@ -123,13 +119,18 @@ class Bench:
         """
         source, target, dot = self.source, self.target, self.torch.dot
         every = [
-            Kernel("copy", 2, lambda i: target.copy_(source), self._copy_wrong),
+            Kernel("copy", 2, lambda i: target.copy_(source), lambda: self._unlike(target, 1)),
             Kernel("read_sum", 1, lambda i: self.sums.append(source.sum()), self._sums_wrong),
             Kernel(
                 "read_dot", 2, lambda i: self.dots.append(dot(source, target)), self._dots_wrong
             ),
             Kernel("write", 1, lambda i: target.fill_(i + 1), self._fill_wrong),
-            Kernel("scale", 2, lambda i: source.mul_((0.5, 2.0)[i % 2]), self._scale_wrong),
+            Kernel(
+                "scale",
+                2,
+                lambda i: source.mul_((0.5, 2.0)[i % 2]),
+                lambda: self._unlike(source, 0.5),
+            ),
         ]
         return [k for k in every if k.name != "read_dot" or self.device.type == "cuda"]
 
@@ -146,7 +147,7 @@ class Bench:
         events[1].synchronize()
         return float(events[0].elapsed_time(events[1])) / 1e3
 
-    def measure(self, kernel: Kernel, warmup: int, runs: int) -> Figure:
+    def measure(self, kernel: Kernel, warmup: int, runs: int) -> dict[str, Any]:
         # An odd number of calls, so that `scale` does not end where it began.
         warmup += 1 - (warmup + runs) % 2
         self.calls = warmup + runs
@@ -165,34 +166,23 @@ class Bench:
         squares = (PERIOD - 1) * (2 * PERIOD - 1) / 6 / PERIOD  # a pattern's, over its length
         return reduction_wrong(self.dots, self.count * squares / PERIOD)
 
-    def _holds(self, buffer: Any, factor: float) -> bool:
+    def _unlike(self, buffer: Any, factor: float) -> str | None:
         rows = buffer.view(-1, PERIOD)
-        return bool(self.torch.equal(rows, (self.pattern * factor).expand_as(rows)))
-
-    def _copy_wrong(self) -> str | None:
-        return None if self._holds(self.target, 1) else "the copy does not hold the pattern"
+        equal = self.torch.equal(rows, (self.pattern * factor).expand_as(rows))
+        return None if equal else f"the buffer does not hold {factor:g} times the pattern"
 
     def _fill_wrong(self) -> str | None:
         low, high = float(self.target.min()), float(self.target.max())
         right = low == high == self.calls
         return None if right else f"filled with {self.calls}, holds {low} to {high}"
 
-    def _scale_wrong(self) -> str | None:
-        return None if self._holds(self.source, 0.5) else "the buffer is not the halved pattern"
-
 
 def driver_attribute(ordinal: int, attribute: int) -> int | None:
-    """Return an attribute of a device as CUDA numbers it here, or None where there is no driver."""
-    try:
-        cuda = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return None
+    """Return an attribute of a device as CUDA numbers it here, or None if the driver fails."""
+    cuda = ctypes.CDLL("libcuda.so.1")
     device, value = ctypes.c_int(), ctypes.c_int()
-    failed = (
-        cuda.cuInit(0)
-        or cuda.cuDeviceGet(ctypes.byref(device), ordinal)
-        or cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
-    )
+    failed = cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), ordinal)
+    failed = failed or cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
     return None if failed else value.value
 
 
@@ -270,26 +260,26 @@ def probe(torch: Any, options: argparse.Namespace) -> dict[str, Any]:
     about = describe_cuda(torch, device) if cuda else describe_cpu()
     cache, free = about["cache_bytes"], about["free_bytes"]
     ceiling = 4 * GIB if cuda else max(GIB // 4, 2 * CACHE_MULTIPLE * cache)
-    size = buffer_bytes(options.bytes, cache, free, ceiling)
-    bench = Bench(torch, device, size)
+    bench = Bench(torch, device, buffer_bytes(options.bytes, cache, free, ceiling))
     figures = {k.name: bench.measure(k, options.warmup, options.runs) for k in bench.kernels()}
     reads = [f for name, f in figures.items() if name.startswith("read_")]
-    figures["read"] = max(reads, key=lambda f: f.median)
-    plain = bench.plain_copy()
-    peak = peak_gb_per_s(about["memory_clock_khz"], about["bus_width_bits"])
-    shares = {name: f.median / peak if peak else None for name, f in figures.items()}
+    figures["read"] = max(reads, key=lambda f: f["median"])
     return {
         "schema": SCHEMA,
         "device": about,
-        "software": {"torch": torch.__version__, "cuda": torch.version.cuda}
-        | {"python": platform.python_version()},
-        "method": {"buffer_bytes": size, "runs": options.runs, "warmup": options.warmup}
-        | {"dtype": "float32", "timer": "device events" if cuda else "monotonic clock"},
-        "peak_gb_per_s": peak,
-        "figures": {n: asdict(f) | {"share_of_peak": shares[n]} for n, f in figures.items()},
-        "plain_copy_gb_per_s": plain,
+        "software": {"torch": torch.__version__, "cuda": torch.version.cuda},
+        "method": {"buffer_bytes": bench.size, "runs": options.runs, "warmup": options.warmup},
+        **rates(figures, peak_gb_per_s(about["memory_clock_khz"], about["bus_width_bits"])),
+        "plain_copy_gb_per_s": bench.plain_copy(),
         "conditions": conditions(about["smi_id"], bench.plain_copy) if cuda else {},
     }
+
+
+def rates(figures: dict[str, dict[str, Any]], peak: float | None) -> dict[str, Any]:
+    """Return the figures, each also as a share of the peak where that is known."""
+    for known in figures.values():
+        known["share_of_peak"] = known["median"] / peak if peak else None
+    return {"peak_gb_per_s": peak, "figures": figures}
 
 
 def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from files.bench.throughput import measure
+from files.bench.throughput import Trial, measure
 from files.bench.verdict import bandwidth_complaints, reasons, speed_complaints
 from operations import filesystem
 from operations.smoke import Check, checked, digest_of, plan, program_files
@@ -136,7 +136,7 @@ def test_the_command_quotes_what_it_is_given() -> None:
 def throughput(server: FakeServer, expect: str = EXPECT) -> dict[str, Any]:
     client = server.client()
     seconds = iter(range(1_000_000))
-    return measure(client, QUESTION, expect, [8], 3, lambda: float(next(seconds)))
+    return measure(client, Trial(QUESTION, expect, [8], 3), lambda: float(next(seconds)))
 
 
 def test_warm_ups_are_kept_and_never_averaged(server: FakeServer) -> None:
