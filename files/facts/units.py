@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-PROPERTIES = ("LoadState", "ActiveState", "UnitFileState")
+PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload")
 
 
 def describe(unit):

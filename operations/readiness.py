@@ -1,0 +1,60 @@
+"""A stopwatch beside the server: each start is timed to its health and to its first answer."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from pyinfra import host
+from pyinfra.api import operation
+from pyinfra.api.command import PyinfraCommand
+from pyinfra.api.operation import OperationMeta
+
+from facts.units import Units
+from operations.filesystem import File
+from operations.steps import carry_out, changes
+from operations.unit_steps import unit_steps
+from rendering import rendered
+from unit_syntax import command_line
+
+UNIT = "vllm-readiness.service"
+
+
+@dataclass(frozen=True)
+class Stopwatch:
+    """Whose start is timed, and how it is asked."""
+
+    server_unit: str
+    url: str
+    model: str  # as a request names it
+    programs: str  # directory of the measuring programs
+    record: str  # JSON file with the times of the last start
+    wait: int  # seconds after which a start is given up
+    health: str = "/health"
+    api_key_file: str | None = None
+
+
+def unit_file(watch: Stopwatch) -> File:
+    """Return the unit, for `filesystem.present`."""
+    words = ["/usr/bin/python3", "-B", "-m", "bench", "readiness", "--url", watch.url]
+    words += ["--model", watch.model, "--unit", watch.server_unit, "--health", watch.health]
+    words += ["--wait", str(watch.wait), "--record", watch.record]
+    words += ["--api-key-file", watch.api_key_file] if watch.api_key_file else []
+    text = rendered(
+        "vllm-readiness.service.j2",
+        server_unit=watch.server_unit,
+        programs=watch.programs,
+        command=command_line(words),
+    )
+    return File(f"/etc/systemd/system/{UNIT}", text)
+
+
+@operation()
+def timed(files: OperationMeta) -> Generator[PyinfraCommand, None, None]:
+    """Have the stopwatch start with the server, from its next start on.
+
+    + files: the operation that writes the unit
+    """
+    state = host.get_fact(Units, units=[UNIT]).get(UNIT, {})
+    known = {name: str(value) for name, value in state.items()}
+    yield from carry_out(
+        unit_steps(UNIT, known, changes(files)), settled="each start of the server is timed"
+    )
