@@ -91,13 +91,11 @@ built = build.installed(
 
 # --- secret: before the model, whose download may need the token
 token_source = desired.token_source(settings)
-token_unit = filesystem.present(
+filesystem.present(
     name="Ensure the token's unit is current", entries=secret.token_entries(token_source)
 )
 if token_source:
-    secret.token_fetched(
-        name="Ensure the token is on the host", source=token_source, units=token_unit
-    )
+    secret.token_fetched(name="Ensure the token is on the host", source=token_source)
 
 # --- model
 checkpoint = model.present(
@@ -120,10 +118,9 @@ units = filesystem.present(
     name="Ensure the server's unit and environment are current",
     entries=server_unit.entries(unit),
 )
-serving = service.running(
+service.running(
     name=f"Ensure {settings.served_name} is served and answers",
     wanted=server_unit.wanted(unit),
-    units=units,
     served={"the build": built, "the checkpoint": checkpoint},
 )
 

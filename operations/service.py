@@ -13,7 +13,7 @@ from facts.service import Record, Service, ServiceFacts
 from failures import explain
 from files.health.service_health import nonsense
 from known_failures import GENERAL, SERVING
-from operations.steps import Step, carry_out
+from operations.steps import Step, carry_out, changes
 from operations.unit_steps import differs, unit_steps
 from operations.watched import Watched
 
@@ -91,13 +91,9 @@ def running(
         api_key_file=wanted.api_key_file,
         watch=wanted.watched,
     )
-    changes = [what for what, meta in (served or {}).items() if _changes(meta)]
-    steps = plan(found, wanted, changes)
+    changing = [what for what, meta in (served or {}).items() if changes(meta)]
+    steps = plan(found, wanted, changing)
     yield from carry_out(steps, settled=f"{wanted.unit} runs what is configured, and answers")
-
-
-def _changes(earlier: OperationMeta) -> bool:
-    return earlier.did_change() if earlier.is_complete() else earlier.will_change
 
 
 def _drop_in_steps(found: Service) -> list[Step]:

@@ -13,8 +13,7 @@ from pyinfra.api.operation import OperationMeta
 
 from facts.smoke import Smoke, SmokeRecord, SmokeState
 from operations.filesystem import Directory, Entry, File
-from operations.steps import LiveCommand, Step, carry_out
-from operations.unit_steps import changed
+from operations.steps import LiveCommand, Step, carry_out, changes
 
 FILES = Path(__file__).resolve().parent.parent / "files"
 
@@ -131,6 +130,6 @@ def checked(
       what they will write is not there yet to be digested
     """
     state = host.get_fact(Smoke, record=record, files=list(served))
-    steps = plan(state, check, directory, record, always=always, changing=any(map(changed, after)))
+    steps = plan(state, check, directory, record, always=always, changing=any(map(changes, after)))
     at = state["record"]["at"] if state["record"] else ""
     yield from carry_out(steps, settled=f"what is served passed the smoke check of {at}")

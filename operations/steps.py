@@ -14,6 +14,7 @@ from gevent import GreenletExit
 from pyinfra import context, logger
 from pyinfra.api import QuoteString, StringCommand
 from pyinfra.api.command import PyinfraCommand
+from pyinfra.api.operation import OperationMeta
 from pyinfra.api.output import format_text
 from pyinfra.connectors.util import CommandOutput
 
@@ -61,6 +62,11 @@ def python_program(path: Path, *arguments: str, stdin: str) -> StringCommand:
         *map(QuoteString, arguments),
         _stdin=stdin,
     )
+
+
+def changes(earlier: OperationMeta) -> bool:
+    """Return whether an earlier operation changed something or, before it ran, will."""
+    return earlier.did_change() if earlier.is_complete() else earlier.will_change
 
 
 def carry_out(plan: Plan, *, settled: str) -> Generator[PyinfraCommand, None, None]:
