@@ -82,7 +82,7 @@ class Proof:
 def prove(version: Version, folder: Path) -> Proof:
     """Return the proof for one version, made in an empty folder."""
     before = stock(version, folder / "stock")
-    after = patched(version, folder / "patched", patches_for(version.number, "cuda", (7, 5)))
+    after = patched(before, folder / "patched", patches_for(version.number, "cuda", (7, 5)))
     compiled = probe(before)
     return Proof(
         version,

@@ -1,6 +1,7 @@
 """Source trees to prove things on: a released version as it is, and with a host's patches."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -9,6 +10,14 @@ from typing import Final
 from upkeep.sdists import fetch, unpack
 from versions import Patch, Version, sdist_of
 
+# The attention kernels, what they are made of, and the other files that patches change.
+_PLACES = (
+    "cmake/external_projects",
+    "setup.py",
+    "vllm/utils",
+    "vllm/v1/attention",
+    "vllm/v1/kv_cache_interface.py",
+)
 PATCH_FILES: Final = Path(__file__).resolve().parent.parent / "files" / "patches"
 
 
@@ -21,12 +30,12 @@ def stock(version: Version, into: Path) -> Path:
     return unpack(fetch(sdist_of(version)), into, _of_interest)
 
 
-def patched(version: Version, into: Path, patches: Iterable[Patch]) -> Path:
-    """Unpack a version's source and apply the patches; PatchRefused names one that does not."""
-    tree = stock(version, into)
+def patched(tree: Path, into: Path, patches: Iterable[Patch]) -> Path:
+    """Copy a tree and apply the patches; PatchRefused names one that does not."""
+    copy = shutil.copytree(tree, into / tree.name)
     for patch in patches:
-        apply(tree, PATCH_FILES / patch.file)
-    return tree
+        apply(copy, PATCH_FILES / patch.file)
+    return copy
 
 
 def apply(tree: Path, patch: Path) -> None:
@@ -42,4 +51,4 @@ def apply(tree: Path, patch: Path) -> None:
 
 
 def _of_interest(path: PurePosixPath) -> bool:
-    return path.parts[:1] in {("vllm",), ("cmake",)} or path.name == "setup.py"
+    return any(path.is_relative_to(place) for place in _PLACES)
