@@ -32,13 +32,17 @@ class Host:
     # Run Command's limit in the agent: five commands at once.
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(5))
     offline_until: float = 0.0  # in the event loop's time
+    at_first: Instance = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.at_first = self.instance
 
 
 class Account:
     def __init__(
         self, faults: Faults, documents: Mapping[str, SessionDocument] | None = None
     ) -> None:
-        self.faults = faults
+        self.faults = self._first_faults = faults
         self.documents = {**DOCUMENTS, **(documents or {})}
         self.hosts: dict[str, Host] = {}
         self.sessions: dict[str, Session] = {}
@@ -118,10 +122,24 @@ class Account:
         await asyncio.gather(*(session.die() for session in ours))
         await reap(host.machine, self.mark)
 
+    async def reset(self) -> None:
+        """Be as at the start: end what runs, forget what was, take back every change."""
+        await self._end_all()
+        self.sessions.clear()
+        self.invocations.clear()
+        self.calls.clear()
+        for host in self.hosts.values():
+            host.instance, host.offline_until = host.at_first, 0.0
+        self.change_faults(self._first_faults.to_json())
+
     async def close(self) -> None:
         """End every session and command; leave no process behind."""
+        await self._end_all()
+        for host in self.hosts.values():
+            host.machine.close()
+
+    async def _end_all(self) -> None:
         await asyncio.gather(*(session.die() for session in self.sessions.values()))
         await asyncio.gather(*(each.die() for each in self.invocations.values()))
-        for host in self.hosts.values():
-            await reap(host.machine, self.mark)
-            host.machine.close()
+        if self.sessions or self.invocations:
+            await asyncio.gather(*(reap(host.machine, self.mark) for host in self.hosts.values()))

@@ -82,7 +82,7 @@ class OwnKms:
 
 
 class RemoteKms:
-    """A KMS elsewhere, for example moto's server."""
+    """An emulated KMS elsewhere, for example moto's: it is sent made-up credentials."""
 
     def __init__(self, endpoint_url: str) -> None:
         self._endpoint_url = endpoint_url
@@ -95,8 +95,13 @@ class RemoteKms:
         import boto3
         from botocore.exceptions import BotoCoreError, ClientError
 
-        region = os.environ.get("AWS_DEFAULT_REGION", "us-east-1")
-        kms = boto3.client("kms", endpoint_url=self._endpoint_url, region_name=region)
+        kms = boto3.client(
+            "kms",
+            endpoint_url=self._endpoint_url,
+            region_name=os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
+            aws_access_key_id="emulator",
+            aws_secret_access_key="emulator",
+        )
         try:
             answer = kms.decrypt(CiphertextBlob=blob, EncryptionContext=context)
             return bytes(answer["Plaintext"])

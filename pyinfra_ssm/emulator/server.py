@@ -1,13 +1,14 @@
 """The HTTP server: the AWS endpoint, the websockets, and the emulator's own control surface.
 
-POST /                     an API call of SSM, KMS (JSON 1.1) or EC2 (query)
-GET  /v1/data-channel/ID   a session's websocket
-GET  /calls                every API call so far: [{"action", "parameters"}, ...]
-GET  /faults  PATCH /faults        what goes wrong; a patch changes the members it names
-GET  /sessions             [{"session_id", "instance_id", "has_ended"}, ...]
-PATCH /instances/ID        changes members of an instance: state, ping, tags, ...
-POST /cut                  closes every client socket
-POST /agent-restart  /reboot       {"instance_id", "seconds"}
+POST /                              an API call of SSM, KMS (JSON 1.1) or EC2 (query)
+GET  /v1/data-channel/ID            a session's websocket
+GET  /calls                         every API call so far: [{"action", "parameters"}, ...]
+GET  /sessions                      [{"session_id", "instance_id", "has_ended"}, ...]
+GET  /faults    PATCH /faults       what goes wrong; a patch changes the members it names
+PATCH /instances/ID                 changes members of an instance: state, ping, tags, ...
+POST /cut                           closes every client socket; the sessions live on
+POST /agent-restart  POST /reboot   {"instance_id", "seconds"}
+POST /reset                         as at the start: no calls, no sessions, the first faults
 """
 
 import asyncio
@@ -47,6 +48,7 @@ class Server:
                 web.patch("/faults", self._patch_faults),
                 web.patch("/instances/{instance_id}", self._patch_instance),
                 web.post("/cut", self._cut),
+                web.post("/reset", self._reset),
                 web.post("/agent-restart", self._agent_restart),
                 web.post("/reboot", self._reboot),
             ]
@@ -145,6 +147,10 @@ class Server:
 
     async def _cut(self, request: web.Request) -> web.Response:
         await asyncio.gather(*(each.cut() for each in self._account.sessions.values()))
+        return web.json_response({})
+
+    async def _reset(self, request: web.Request) -> web.Response:
+        await self._account.reset()
         return web.json_response({})
 
     async def _agent_restart(self, request: web.Request) -> web.Response:

@@ -1,7 +1,6 @@
 """Emulators for the tests: this machine as the managed instance, no waiting where none is meant."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -28,13 +27,18 @@ def shared() -> Iterator[Emulator]:
         yield emulator
 
 
+@pytest.fixture(scope="session")
+def spare() -> Iterator[Emulator]:
+    with Emulator(Faults(start_delay_s=0), FLEET, {"Root-Shell": ROOT_SHELL}) as emulator:
+        yield emulator
+
+
 @pytest.fixture
-def start() -> Iterator[Callable[..., Emulator]]:
-    """Start an emulator of one's own, with faults."""
-    with ExitStack() as stack:
+def start(spare: Emulator) -> Callable[..., Emulator]:
+    """Return what gives an emulator of one's own, as if new, with faults."""
 
-        def start(**faults: Any) -> Emulator:
-            chosen = Faults(start_delay_s=0).changed(faults)
-            return stack.enter_context(Emulator(chosen, FLEET, {"Root-Shell": ROOT_SHELL}))
+    def start(**faults: Any) -> Emulator:
+        spare.reset(**faults)
+        return spare
 
-        yield start
+    return start

@@ -56,12 +56,8 @@ def context(client: Client) -> dict[str, str]:
 
 
 @pytest.fixture(params=["own", "moto"])
-def encrypted(
-    request: pytest.FixtureRequest, start: Start, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[Emulator, str, str]]:
+def encrypted(request: pytest.FixtureRequest, start: Start) -> Iterator[tuple[Emulator, str, str]]:
     """Yield an emulator, the endpoint of its KMS and the id of its key."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
     if request.param == "own":
         emulator = start(kms_key="alias/sessions")
         yield emulator, emulator.endpoint_url, "alias/sessions"
