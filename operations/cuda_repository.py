@@ -56,8 +56,7 @@ def repository_path(state: RepositoryState) -> str | None:
 def plan(state: RepositoryState, repository: Repository, toolkit: Toolkit) -> list[Step | Refusal]:
     """Return the steps that leave one source for the repository, and its key.
 
-    An image that carries the toolkit already is left as it is, unless two of its sources name the
-    repository: with different keys for one URL no apt command works at all.
+    An image that carries the toolkit already is left as it is, as long as apt can live with that.
     """
     path = repository_path(state)
     if path is None:
@@ -67,13 +66,23 @@ def plan(state: RepositoryState, repository: Repository, toolkit: Toolkit) -> li
                 f"wanted one of {', '.join(ARCHITECTURES)}."
             )
         ]
-    found = [source for _, source in _sources(state, repository)]
-    if is_whole(state["toolkit"], toolkit) and state["keyring"] is None and len(found) < 2:
+    if is_whole(state["toolkit"], toolkit) and _is_not_ours(state, repository):
         return []
     return [
         *_source_steps(state, repository, path),
         *_keyring_steps(state, repository, path),
     ]
+
+
+def _is_not_ours(state: RepositoryState, repository: Repository) -> bool:
+    """Say whether the repository is an image's own, or none, and does not stand in apt's way.
+
+    Two sources with different keys for one URL end every apt command, and one that names a key
+    which is not there ends every update.
+    """
+    found = [source for _, source in _sources(state, repository)]
+    keyless = any(source.signed_by == KEYRING for source in found) and not state["fingerprints"]
+    return state["keyring"] is None and len(found) < 2 and not keyless
 
 
 def _sources(state: RepositoryState, repository: Repository) -> list[tuple[str, Source]]:

@@ -23,8 +23,9 @@ def plan(state: SwapState, path: str, size_gib: int, below_gib: int) -> list[Ste
     """Return the steps that bring the swap file about where memory is at most `below_gib`.
 
     At most, not below: a host sold with 16 GiB is meant, whatever the kernel keeps for itself.
+    A size of 0 wants no swap; one that is there is left alone.
     """
-    if state["memory"] > below_gib * GIB:
+    if size_gib == 0 or state["memory"] > below_gib * GIB:
         return []
     size = size_gib * GIB
     entry = fstab_steps(state["fstab"], path)

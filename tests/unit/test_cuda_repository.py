@@ -46,6 +46,10 @@ PLANS = {
         {**NOTHING, "toolkit": WHOLE, "sources": source_files({LEGACY: f"deb {URL} /\n"})},
         [],
     ),
+    "an image with the toolkit and a list whose key is gone": (
+        {**NOTHING, "toolkit": WHOLE, "sources": source_files({OWN: LINE})},
+        ["the cuda-keyring package is not installed"],
+    ),
     "an image with the toolkit and two lists in conflict": (
         {
             **NOTHING,

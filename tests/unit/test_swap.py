@@ -74,6 +74,10 @@ def test_plan(found, reasons):
     assert [step.reason for step in steps] == reasons
 
 
+def test_no_swap_is_wanted_of_no_size():
+    assert plan({**SETTLED, "active": None}, "/swapfile", size_gib=0, below_gib=16) == []
+
+
 def test_a_full_disk_is_refused_before_anything_is_touched():
     found = {**SETTLED, "file": None, "active": None, "free": 17 * GIB}
     step, *_ = plan(found, "/swapfile", size_gib=16, below_gib=16)

@@ -61,7 +61,7 @@ class Published:
     def knobs(self) -> dict[str, object]:
         """The deploy's settings under which this stands in for NVIDIA's repository."""
         return {
-            "cuda_repository_url": self.base_url,
+            "cuda_repository": self.base_url,
             "cuda_keyring_version": KEYRING_VERSION,
             "cuda_keyring_sha256": self.keyring_sha256,
             "cuda_key_fingerprint": self.fingerprint,

@@ -1,0 +1,12 @@
+"""The secret stage alone: the token's unit, the token, and the server's API key."""
+
+from pyinfra import host
+
+from operations import filesystem, secret
+
+data = host.data.dict()
+source = secret.TokenSource(data["region"], data["secret_id"], data["keep_last"])
+
+filesystem.present(name="unit", entries=secret.token_entries(source))
+secret.token_fetched(name="token", source=source)
+secret.api_key(name="key", path=data["api_key_file"], generation=data["api_key_generation"])
