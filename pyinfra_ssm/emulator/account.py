@@ -59,11 +59,12 @@ class Account:
         url = self.faults.kms_endpoint_url
         return RemoteKms(url) if url is not None else self.own_kms
 
-    async def add(self, instances: Sequence[Instance]) -> None:
+    async def add(self, instances: Sequence[Instance], endpoint_url: str) -> None:
         """Add instances; RuntimeError if a container does not answer."""
         for instance in instances:
             if instance.container is None:
-                machine: Machine = ThisMachine(instance.environment)
+                reboot_url = f"{endpoint_url}/reboot/{instance.instance_id}"
+                machine: Machine = ThisMachine(instance.environment, reboot_url)
             else:
                 machine = Container(instance.container, instance.engine, instance.environment)
                 await machine.find_user()

@@ -115,8 +115,9 @@ async def _serve(config: Mapping[str, Any], port: int, watched: TextIO | None) -
     instances = [Instance.from_json(each) for each in config["instances"]] or [Instance()]
     server = Server(account)
     try:
-        await account.add(instances)
-        ready = {"endpoint_url": await server.start(port), "instances": list(account.hosts)}
+        endpoint_url = await server.start(port)
+        await account.add(instances, endpoint_url)
+        ready = {"endpoint_url": endpoint_url, "instances": list(account.hosts)}
         print(json.dumps(ready), flush=True)
         await stop.wait()
     finally:

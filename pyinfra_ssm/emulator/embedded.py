@@ -121,11 +121,11 @@ class Emulator:
 
     def restart_agent(self, instance_id: str = DEFAULT_ID, seconds: float = 8.0) -> None:
         """Refuse new sessions and commands for a while; running sessions live on."""
-        self._ask("POST", "/agent-restart", {"instance_id": instance_id, "seconds": seconds})
+        self._ask("POST", f"/agent-restart/{instance_id}", {"seconds": seconds})
 
     def reboot(self, instance_id: str = DEFAULT_ID, seconds: float = 1.0) -> None:
         """End all sessions of an instance without a word, and keep it away for a while."""
-        self._ask("POST", "/reboot", {"instance_id": instance_id, "seconds": seconds})
+        self._ask("POST", f"/reboot/{instance_id}", {"seconds": seconds})
 
     def _ask(self, method: str, path: str, members: Mapping[str, Any] | None = None) -> Any:
         body = None if members is None else json.dumps(members).encode()

@@ -46,6 +46,8 @@ class Faults:
     max_session_s: float | None = None
     # How long the agent takes to admit that nothing listens on the port (recorded: 60 s).
     port_refused_s: float = 60.0
+    # How long an instance is away when `reboot` runs on it (this machine only).
+    reboot_s: float = 1.0
     # Answers of InvocationDoesNotExist after SendCommand, per invocation.
     invocation_missing: int = 1
     # Whether one InProgress follows the first answer that shows the ending.

@@ -3,12 +3,11 @@
 import asyncio
 import os
 import shlex
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
+
+from pyinfra_ssm.emulator.stand_ins import StandIns
 
 SSM_USER = "ssm-user"  # whom the agent creates for sessions, with NOPASSWD sudo
 # Names the session in the environment of its processes, so that they can be found again; the real
@@ -25,24 +24,6 @@ pids=$(grep -lzs "^{MARK}=$1" [0-9]*/environ | cut -d/ -f1 | sort -n)
 [ "$3" = 0 ] || pids=$(echo "$pids" | head -n "$3")
 for pid in $pids; do kill -s "$2" "$pid" 2>/dev/null; done
 exit 0
-"""
-
-# Stands in for sudo where this machine has none: whoever runs the emulator is its ssm-user. It
-# takes the options that pyinfra and its connectors use, and ignores those that set only a prompt
-# or a home.
-_SUDO = """#!/bin/sh
-while [ $# -gt 0 ]; do
-    case $1 in
-        -u) user=$2; shift 2 ;;
-        -p) shift 2 ;;
-        --) shift; break ;;
-        -*) shift ;;
-        *=*) export "$1"; shift ;;
-        *) break ;;
-    esac
-done
-if [ -n "${user-}" ] && [ "$user" != root ]; then exec runuser -u "$user" -- "$@"; fi
-exec "$@"
 """
 
 
@@ -62,16 +43,12 @@ class Machine(Protocol):
 
 
 class ThisMachine:
-    """Runs commands here, as the user who runs the emulator."""
+    """Runs commands here, as the user who runs the emulator, with stand-ins for what must not run
+    here or is missing here (see stand_ins.py); `reboot_url` is where `reboot` asks for one."""
 
-    def __init__(self, extra: Mapping[str, str]) -> None:
+    def __init__(self, extra: Mapping[str, str], reboot_url: str) -> None:
         self._extra = dict(extra)
-        self._tools: str | None = None
-        if shutil.which("sudo") is None:
-            self._tools = tempfile.mkdtemp(prefix="ssm-emulator-")
-            sudo = Path(self._tools, "sudo")
-            sudo.write_text(_SUDO)
-            sudo.chmod(0o755)
+        self._stand_ins = StandIns(reboot_url)
 
     def command(
         self, argv: Sequence[str], *, mark: str, elevated: bool, terminal: bool, cwd: str = "/"
@@ -83,13 +60,10 @@ class ThisMachine:
     def environment(self, mark: str) -> dict[str, str]:
         ours = {"HOME": os.environ.get("HOME", "/"), "PATH": os.environ.get("PATH", os.defpath)}
         variables = _TERMINAL_ENVIRONMENT | ours | self._extra | {MARK: mark}
-        if self._tools is not None:
-            variables["PATH"] += os.pathsep + self._tools
-        return variables
+        return variables | {"PATH": self._stand_ins.around(variables["PATH"])}
 
     def close(self) -> None:
-        if self._tools is not None:
-            shutil.rmtree(self._tools, ignore_errors=True)
+        self._stand_ins.remove()
 
 
 class Container:

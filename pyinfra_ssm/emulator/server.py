@@ -7,7 +7,8 @@ GET  /sessions                      [{"session_id", "instance_id", "has_ended"},
 GET  /faults    PATCH /faults       what goes wrong; a patch changes the members it names
 PATCH /instances/ID                 changes members of an instance: state, ping, tags, ...
 POST /cut                           closes every client socket; the sessions live on
-POST /agent-restart  POST /reboot   {"instance_id", "seconds"}
+POST /agent-restart/ID              {"seconds"}: how long it is away
+POST /reboot/ID                     {"seconds"}, or nothing: what the faults say
 POST /reset                         as at the start: no calls, no sessions, the first faults
 """
 
@@ -49,8 +50,8 @@ class Server:
                 web.patch("/instances/{instance_id}", self._patch_instance),
                 web.post("/cut", self._cut),
                 web.post("/reset", self._reset),
-                web.post("/agent-restart", self._agent_restart),
-                web.post("/reboot", self._reboot),
+                web.post("/agent-restart/{instance_id}", self._agent_restart),
+                web.post("/reboot/{instance_id}", self._reboot),
             ]
         )
         self._runner = web.AppRunner(app, shutdown_timeout=0.5)
@@ -154,13 +155,14 @@ class Server:
         return web.json_response({})
 
     async def _agent_restart(self, request: web.Request) -> web.Response:
-        members = await request.json()
-        self._account.restart_agent(self._host(members["instance_id"]), members["seconds"])
+        host = self._host(request.match_info["instance_id"])
+        self._account.restart_agent(host, (await request.json())["seconds"])
         return web.json_response({})
 
     async def _reboot(self, request: web.Request) -> web.Response:
-        members = await request.json()
-        await self._account.reboot(self._host(members["instance_id"]), members["seconds"])
+        host = self._host(request.match_info["instance_id"])
+        seconds = (await request.json()).get("seconds", self._account.faults.reboot_s)
+        await self._account.reboot(host, seconds)
         return web.json_response({})
 
     def _host(self, instance_id: str) -> Host:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 import websocket
 
-from pyinfra_ssm._messages import AgentMessage, MessageType, PayloadType
+from pyinfra_ssm._messages import AgentMessage, PayloadType
 from pyinfra_ssm._payloads import OpenDataChannel
 from pyinfra_ssm.emulator import DEFAULT_ID, Emulator
 from tests.ssm.emulator.client import Client
@@ -161,6 +161,16 @@ def test_a_reboot_ends_everything_without_a_word(start: Start) -> None:
     assert not is_alive(child)
     assert "TokenValue" not in client.ssm.resume_session(SessionId=client.session_id)
     shell(emulator).close()
+
+
+def test_reboot_as_a_command_reboots_the_instance_and_not_this_machine(start: Start) -> None:
+    emulator = start(reboot_s=3600)
+    client = shell(emulator)
+    client.send(b"shutdown -h now; reboot\n")
+    with pytest.raises((websocket.WebSocketConnectionClosedException, ConnectionError)):
+        client.until(lambda: client.closed is not None)
+    assert b"only reboot is emulated" in client.text()
+    assert client.ssm.get_connection_status(Target=DEFAULT_ID)["Status"] == "notconnected"
 
 
 def test_a_bad_line_loses_and_repeats_but_resends_repair_the_output(start: Start) -> None:
