@@ -113,20 +113,27 @@ def run(command, attempts):
     return code
 
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--wait", type=float, default=600, help="seconds to wait for the locks")
-parser.add_argument("--attempts", type=int, default=1)
-parser.add_argument("--refuse", help="regular expression over package names")
-parser.add_argument("command", nargs=argparse.REMAINDER)
-options = parser.parse_args()
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that our hold is released
-os.environ.update(QUIET)
+def parsed():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--wait", type=float, default=600, help="seconds to wait for the locks")
+    parser.add_argument("--attempts", type=int, default=1)
+    parser.add_argument("--refuse", help="regular expression over package names")
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    return parser.parse_args()
 
-deadline = time.monotonic() + options.wait
-for lock in LOCKS:
-    wait_for(lock, deadline)
-if options.refuse and (touched := would_touch(options.command, options.refuse)):
-    say(f"refused: `{' '.join(options.command)}` would touch {', '.join(touched)}")
-    sys.exit(76)
-with agent_kept():
-    sys.exit(run(options.command, options.attempts))
+
+def main(options):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that our hold is released
+    os.environ.update(QUIET)
+    deadline = time.monotonic() + options.wait
+    for lock in LOCKS:
+        wait_for(lock, deadline)
+    if options.refuse and (touched := would_touch(options.command, options.refuse)):
+        say(f"refused: `{' '.join(options.command)}` would touch {', '.join(touched)}")
+        return 76
+    with agent_kept():
+        return run(options.command, options.attempts)
+
+
+if __name__ == "__main__":
+    sys.exit(main(parsed()))

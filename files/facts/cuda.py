@@ -61,38 +61,51 @@ def describe(path, content):
 
 
 def packets(data):
-    """Yield tag and body of each OpenPGP packet; a length of unknown kind ends it."""
+    """Yield tag and body of each OpenPGP packet [RFC 9580, section 4.2], as long as they are whole.
+
+    A body of partial or indeterminate length, which no key has, ends it too.
+    """
     at = 0
     while at < len(data) and data[at] & 0x80:
-        if data[at] & 0x40:
-            tag, at, size = data[at] & 0x3F, *new_length(data, at + 1)
-        else:
-            width = 1 << (data[at] & 3)
-            tag, size = (data[at] >> 2) & 0xF, int.from_bytes(data[at + 1 : at + 1 + width], "big")
-            at += 1 + width
-        yield tag, data[at : at + size]
-        at += size
+        new_format = data[at] & 0x40
+        tag = data[at] & 0x3F if new_format else (data[at] >> 2) & 0xF
+        start, size = (new_length if new_format else old_length)(data, at)
+        if size is None or start + size > len(data):
+            return
+        yield tag, data[start : start + size]
+        at = start + size
+
+
+def old_length(data, at):
+    """Return where the body starts and its size, for a header whose first byte has the width."""
+    width = (1, 2, 4, 0)[data[at] & 3]
+    size = int.from_bytes(data[at + 1 : at + 1 + width], "big") if width else None
+    return at + 1 + width, size
 
 
 def new_length(data, at):
-    first = data[at]
-    if first < 192:
-        return at + 1, first
-    if first < 224:
-        return at + 2, ((first - 192) << 8) + data[at + 1] + 192
-    return at + 5, int.from_bytes(data[at + 1 : at + 5], "big")
+    """Return where the body starts and its size, for a header whose second byte has the width."""
+    octets = data[at + 1 : at + 6]
+    if octets[:1] < b"\xc0":
+        return at + 2, octets[0] if octets else None
+    if octets[0] < 224:
+        return at + 3, ((octets[0] - 192) << 8) + octets[1] + 192 if len(octets) > 1 else None
+    return at + 6, int.from_bytes(octets[1:], "big") if octets[0] == 255 else None
 
 
-def fingerprints():
-    """Return the fingerprints of the version 4 primary keys in the keyring, as upper-case hex."""
-    try:
-        with open(KEYRING, "rb") as file:
-            data = file.read()
-        keys = [body for tag, body in packets(data) if tag == PUBLIC_KEY and body[:1] == b"\4"]
-    except (OSError, IndexError):
-        return []
+def fingerprints(keyring):
+    """Return the fingerprints of the version 4 primary keys in a keyring, as upper-case hex."""
+    keys = [body for tag, body in packets(keyring) if tag == PUBLIC_KEY and body[:1] == b"\4"]
     framed = [b"\x99" + len(key).to_bytes(2, "big") + key for key in keys]
     return [hashlib.sha1(key).hexdigest().upper() for key in framed]
+
+
+def content(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return b""
 
 
 def installed(package):
@@ -133,7 +146,7 @@ def repository(mark, keyring_version):
         "sources": sources(mark),
         "keyring": keyring,
         "keyring_is_older": older(keyring, keyring_version),
-        "fingerprints": fingerprints(),
+        "fingerprints": fingerprints(content(KEYRING)),
     }
 
 
@@ -147,11 +160,15 @@ def installation(package):
     }
 
 
-asked = json.loads(sys.argv[1])
-package = asked["package"]
-found = {"toolkit": toolkit(package, asked["home"], asked["files"])}
-if "mark" in asked:
-    found.update(repository(asked["mark"], asked["keyring_version"]))
-else:
-    found.update(installation(package))
-print(json.dumps(found))
+def main(asked):
+    package = asked["package"]
+    found = {"toolkit": toolkit(package, asked["home"], asked["files"])}
+    if "mark" in asked:
+        found.update(repository(asked["mark"], asked["keyring_version"]))
+    else:
+        found.update(installation(package))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
