@@ -5,20 +5,18 @@ is what the run then does; only waiting looks again. AWS is called from this mac
 are Python functions and not shell commands.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from pyinfra import logger
 from pyinfra.api import operation
-from pyinfra.api.command import FunctionCommand, PyinfraCommand
-from pyinfra.api.host import Host
-from pyinfra.api.state import State
+from pyinfra.api.command import PyinfraCommand
 
-from facts.aws import Aws, AwsError
+from facts.aws import Aws
 from facts.ec2 import Instance
 from facts.ec2_survey import Survey
 from fleet import Fleet
+from operations.aws_command import Say, aws_command
 from operations.ec2_launch import Wish, offers, walk
 from operations.ec2_plan import (
     Await,
@@ -30,7 +28,7 @@ from operations.ec2_plan import (
     plan_running,
     plan_stopped,
 )
-from operations.ec2_wait import CLOCK, Clock, Say, until_online, until_state
+from operations.ec2_wait import CLOCK, Clock, until_online, until_state
 from operations.steps import Refusal, Step, carry_out
 
 STATES = {"start": "running", "stop": "stopped", "terminate": "terminated"}
@@ -124,33 +122,14 @@ def _step(
         case Refusal():
             return entry
         case Planned(reason, Await(ids, state)):
-            return Step(reason, _command("wait", partial(until_state, aws, ids, state, clock)))
+            return Step(reason, aws_command("wait", partial(until_state, aws, ids, state, clock)))
         case Planned(reason, Change(verb, ids)):
-            return Step(reason, _command(verb, partial(_change, aws, verb, ids, clock)))
+            return Step(reason, aws_command(verb, partial(_change, aws, verb, ids, clock)))
         case Planned(reason, Launch() as deed) if launcher:
-            return Step(reason, _command("launch", partial(launcher.launch, deed)))
+            return Step(reason, aws_command("launch", partial(launcher.launch, deed)))
         case Planned(reason, Reach() as deed) if launcher:
-            return Step(reason, _command("reach", partial(launcher.reach, deed)))
+            return Step(reason, aws_command("reach", partial(launcher.reach, deed)))
     raise TypeError(f"nothing carries out {entry}")
-
-
-def _command(verb: str, act: Callable[[Say], None]) -> FunctionCommand:
-    """Return a command that calls `act` with a way to report progress.
-
-    pyinfra calls a function with these two arguments in the greenlet of the host, and takes
-    False for failure; an exception would be shown as a traceback.
-    """
-
-    def call(state: State, host: Host) -> bool:
-        try:
-            act(host.log)
-        except AwsError as error:
-            host.log_styled(str(error), fg="red", log_func=logger.error)
-            return False
-        return True
-
-    call.__name__ = verb  # what `--json` and `--debug-operations` show
-    return FunctionCommand(call, [], {})
 
 
 def _change(aws: Aws, verb: str, ids: Sequence[str], clock: Clock, say: Say) -> None:

@@ -12,6 +12,7 @@ from facts.ec2 import Market
 from facts.ec2_image import Image
 from facts.ec2_network import Place
 from fleet import MANAGED_BY
+from operations.aws_command import Say
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.literals import ResourceTypeType
@@ -174,7 +175,7 @@ def walk(
     wish: Wish,
     tries: Iterator[Offer],
     known: Sequence[str],
-    say: Callable[[str], None],
+    say: Say,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
     """Try one offer after the other until EC2 has room; return the new instance's id.

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from facts.aws import Aws, AwsError
 from facts.ec2 import Instance, agents, by_id, online
 from facts.ec2_diagnosis import causes, surroundings
+from operations.aws_command import Say
 
 EVERY_S = 5.0
 TELL_EVERY_S = 30.0
 # Stopping takes a minute or two, with a GPU sometimes five; EC2 forces it after that [field].
 SETTLE_WITHIN_S = 900.0
-
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -139,6 +139,7 @@ class Cloud:
                 fault.times -= 1
                 return _error(start_response, call, fault.code, fault.message)
         own = {
+            "CreateImage": self._create_image,
             "DescribeInstanceInformation": self._information,
             "GetServiceQuota": self._quota,
             "RunInstances": self._run,
@@ -149,6 +150,16 @@ class Cloud:
 
     def _hand_on(self, call: Call, environ: dict[str, Any], start_response: Any) -> Any:
         return self._moto(environ, start_response)
+
+    def _create_image(self, call: Call, environ: dict[str, Any], start_response: Any) -> Any:
+        """Make the image with its tags, those of its snapshot too, which moto cannot."""
+        tags = _tag_specifications(call.params)
+        asked = [{"ResourceType": "image", "Tags": tags["image"]}]
+        made = self.ec2.create_image(call.params["InstanceId"], call.params["Name"], "", asked)
+        for tag in tags["snapshot"]:
+            made.ebs_snapshot.add_tag(tag["Key"], tag["Value"])
+        start_response("200 OK", [("Content-Type", "text/xml")])
+        return [f"<CreateImageResponse><imageId>{made.id}</imageId></CreateImageResponse>".encode()]
 
     def _information(self, call: Call, environ: dict[str, Any], start_response: Any) -> Any:
         (wanted,) = call.params["Filters"]
@@ -204,6 +215,22 @@ class Cloud:
             if key.startswith("InstanceId.") and self.instance(id).lifecycle == "spot":
                 return _error(start_response, call, "UnsupportedOperation", ONE_TIME.format(id))
         return self._moto(environ, start_response)
+
+
+def _tag_specifications(params: Mapping[str, str]) -> dict[str, list[dict[str, str]]]:
+    """Return resource type -> tags, from the flat parameters of a call."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for key, kind in params.items():
+        if key.startswith("TagSpecification.") and key.endswith(".ResourceType"):
+            prefix = key.removesuffix("ResourceType") + "Tag."
+            numbers = [
+                k.split(".")[-2] for k in params if k.startswith(prefix) and k.endswith(".Key")
+            ]
+            found[kind] = [
+                {"Key": params[f"{prefix}{n}.Key"], "Value": params[f"{prefix}{n}.Value"]}
+                for n in numbers
+            ]
+    return found
 
 
 def _read_call(environ: Mapping[str, Any], body: bytes) -> Call:
