@@ -14,7 +14,8 @@ from operations.steps import Refusal, Step, carry_out
 # gives "Driver/library version mismatch" after the next load. Container tools are not driver.
 DRIVER_PACKAGES = (
     r"(?:cuda-drivers|nvidia-(?:driver|open|dkms|kernel|headless|utils|compute|firmware|modprobe"
-    r"|persistenced|settings)|libnvidia-(?!container)|libcuda1|xserver-xorg-video-nvidia).*"
+    r"|persistenced|settings|fabricmanager|imex)|libnvidia-(?!container)|libcuda1"
+    r"|linux-(?:modules|objects|signatures)-nvidia|xserver-xorg-video-nvidia).*"
 )
 # Acquire: a dead regional mirror otherwise hangs a run for minutes. needrestart, prompts and the
 # locks of apt's lists are seen to by files/actions/apt_run.py.

@@ -65,7 +65,7 @@ def plan(state: ToolkitState, toolkit: Toolkit) -> list[Step | Refusal]:
         return [
             Refusal(
                 f"{reason}, and {free:.1f} GiB are free below /usr/local, wanted "
-                f"{toolkit.needs_gib}. Grow the volume, or lower cuda_needs_gib."
+                f"{toolkit.needs_gib}. Grow the volume, or make room."
             )
         ]
     index = refresh(f"the package index is read anew ({reason})")

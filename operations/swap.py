@@ -55,7 +55,7 @@ def _rewrite(state: SwapState, path: str, size: int, reason: str) -> list[Step |
     file, quoted = state["file"], QuoteString(path)
     reclaimed = file["allocated"] if file is not None else 0
     if file is not None and not file["regular"]:
-        return [Refusal(f"{reason}: move it away, or set another swap_file.")]
+        return [Refusal(f"{reason}. Look at it, and move it away.")]
     if state["free"] + reclaimed < size + SPARE:
         return [
             Refusal(

@@ -25,7 +25,12 @@ LOCKS = [
     "/var/cache/apt/archives/lock",
 ]
 # sudo drops what the caller exports, so it is set here.
-QUIET = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1", "LC_ALL": "C.UTF-8"}
+QUIET = {
+    "DEBIAN_FRONTEND": "noninteractive",
+    "NEEDRESTART_SUSPEND": "1",
+    "NEEDRESTART_MODE": "l",  # only list, where a needrestart does not know the line above
+    "LC_ALL": "C.UTF-8",
+}
 AGENT = "amazon-ssm-agent"  # a snap on Ubuntu's images
 # A hold that outlives a killed run ends by itself.
 HOLD = "3h"

@@ -25,17 +25,21 @@ def describe(path):
         status = os.lstat(path)
     except FileNotFoundError:
         return None
-    with open(path, "rb") as file:
-        head = file.read(4096)
+    regular = stat.S_ISREG(status.st_mode)
     return {
-        "regular": stat.S_ISREG(status.st_mode),
+        "regular": regular,
         "bytes": status.st_size,
         "allocated": status.st_blocks * 512,
         "mode": format(stat.S_IMODE(status.st_mode), "o"),
         "owner": status.st_uid,
-        # mkswap writes this at the end of the first page [util-linux: swapheader.h]
-        "formatted": head.endswith(b"SWAPSPACE2"),
+        "formatted": regular and has_signature(path),
     }
+
+
+def has_signature(path):
+    """mkswap writes it at the end of the first page [util-linux: swapheader.h]."""
+    with open(path, "rb") as file:
+        return file.read(os.sysconf("SC_PAGE_SIZE")).endswith(b"SWAPSPACE2")
 
 
 def fstab():

@@ -53,6 +53,7 @@ def test_an_installation_waits_asks_nothing_and_upgrades_nothing():
 
 DRIVERS = ["cuda-drivers", "cuda-drivers-595", "nvidia-driver-595-server", "nvidia-open"]
 DRIVERS += ["libnvidia-compute-595", "libcuda1", "nvidia-dkms-595-open", "nvidia-utils-595"]
+DRIVERS += ["linux-modules-nvidia-595-aws", "nvidia-fabricmanager-595"]
 OTHERS = ["cuda-toolkit-13-2", "cuda-nvcc-13-2", "libnvidia-container1", "libcublas-13-2"]
 OTHERS += ["nvidia-container-toolkit", "libnvidia-container-tools", "cuda-cudart-dev-13-2"]
 
