@@ -11,6 +11,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from facts.build import FoundBuild, VllmBuild
 from facts.script import FILES
+from known_failures import BUILDING, GENERAL
 from operations.jobs import Job
 from operations.steps import Refusal, Step, carry_out
 
@@ -115,6 +116,7 @@ def _job(found: FoundBuild, places: Places) -> Job:
         program=FILES / "build" / "build_vllm.py",
         work=places.work,
         log=places.log,
+        failures=(*BUILDING, *GENERAL),
         # Compilers that outgrow this are killed instead of the SSM agent (amazon-ssm-agent #204).
         properties={"MemoryMax": str(bound)},
     )

@@ -1,12 +1,19 @@
 """Long work in a systemd unit of its own, which outlives the connection that started it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pyinfra.api import QuoteString, StringCommand
+
 from facts.script import FILES
-from operations.steps import LiveCommand, python_program
+from failures import Failure, explain
+from operations.steps import python_program
+from operations.watched import Watched
+
+# Of the log, when a failure is looked for: a compiler's first error can be far above the end.
+EVIDENCE_LINES = 2000
 
 
 @dataclass(frozen=True)
@@ -19,9 +26,10 @@ class Job:
     program: Path
     work: str
     log: str
+    failures: Sequence[Failure]  # the known ones, by which a failure is explained
     properties: Mapping[str, str] = field(default_factory=dict)
 
-    def command(self, given: object) -> LiveCommand:
+    def command(self, given: object) -> Watched:
         """Return the command that starts the job on `given`, a JSON value, or attaches to it."""
         text = json.dumps(
             {
@@ -35,4 +43,9 @@ class Job:
                 "input": given,
             }
         )
-        return LiveCommand(python_program(FILES / "jobs" / "job.py", stdin=text))
+        shown = StringCommand("tail", "-n", str(EVIDENCE_LINES), "--", QuoteString(self.log))
+        return Watched(
+            python_program(FILES / "jobs" / "job.py", stdin=text),
+            evidence=lambda output: shown,
+            explain=lambda lines: explain(lines, self.failures),
+        )

@@ -11,6 +11,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from facts.model import Checkpoint, FoundCheckpoint
 from facts.script import FILES
+from known_failures import GENERAL
 from operations.jobs import Job
 from operations.steps import Step, carry_out
 
@@ -67,6 +68,7 @@ def plan(
         program=FILES / "model" / "place.py",
         work=f"{directory}.job",
         log=log,
+        failures=GENERAL,
         properties=dict(producer.properties),
     )
     given = {

@@ -6,7 +6,7 @@ A JSON object on standard input:
   properties: of the unit, by name
 
 The job belongs to systemd, not to the connection: where that drops, the job goes on, and the next
-run attaches. Exit status 0 only if the job succeeded; otherwise its last lines are shown.
+run attaches. Exit status 0 only if the job succeeded.
 """
 
 import json
@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 
-TAIL = 40  # lines of the log that a failure shows
 SHOW_EVERY = 5.0  # seconds between lines of progress
 WIDTH = 120  # characters of a line of progress
 NINJA = re.compile(r"^\s*\[(\d+)/(\d+)\]")  # "[12/343] Building CUDA object ..."
@@ -129,16 +128,13 @@ def follow(job):
 
 
 def report(job):
-    """Exit 0 if the job succeeded; otherwise show how it ended."""
+    """Exit 0 if the job succeeded; otherwise say how it ended."""
     if os.path.exists(place(job["work"], "done")):
         return
     state = state_of(job["unit"])
-    log = read(job["log"])
-    print("\n".join((log or f"{job['log']} is missing").splitlines()[-TAIL:]))
     sys.exit(
         f"{job['description']} failed ({state['Result']}, exit status "
-        f"{state['ExecMainStatus']}): the last lines of {job['log']} are above. "
-        "Mend the cause, run again."
+        f"{state['ExecMainStatus']}); its log is {job['log']}"
     )
 
 
