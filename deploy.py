@@ -114,7 +114,7 @@ if unit.api_key_generation is not None:
         path=server_unit.API_KEY_PATH,
         generation=unit.api_key_generation,
     )
-units = filesystem.present(
+filesystem.present(
     name="Ensure the server's unit and environment are current",
     entries=server_unit.entries(unit),
 )
@@ -133,8 +133,9 @@ smoke.checked(
     name="Ensure what is served passed the smoke check",
     check=desired.smoke_check(settings),
     served=desired.served_files(settings),
+    texts=server_unit.texts(unit),
     directory=desired.PROGRAMS,
     record=desired.SMOKE_RECORD,
     always=settings.smoke == "always",
-    after=[built, checkpoint, units],
+    after=[built, checkpoint],
 )

@@ -228,14 +228,15 @@ def kernels_lock_of(number: str) -> str | None:
 class Patch:
     """A file of files/patches/ and the hosts that need it.
 
-    + device: what the host computes on
-    + below: compute capabilities below this one only; None for every one
+    + device: what the host computes on; None for either
+    + below: compute capabilities below this one only; None for every one. A host without a GPU
+      gets it too: it rehearses the series, and the patch asks for the capability as it runs
     + first, last: the versions that it is for, both included; None leaves that end open
     + half: which half of the build it changes: a "python" patch compiles nothing again
     """
 
     file: str
-    device: Device
+    device: Device | None
     below: tuple[int, int] | None
     first: str | None
     last: str | None
@@ -252,7 +253,7 @@ class Patch:
 
 # In the order in which they are applied.
 PATCHES: Final = (
-    Patch("turing-tile-clamp.patch", "cuda", (8, 0), None, None, "python"),
+    Patch("turing-tile-clamp.patch", None, (8, 0), None, None, "python"),
     Patch("no-fa3-extension.patch", "cuda", (8, 0), None, None, "compiled"),
     Patch("no-fa2-kernels.patch", "cuda", (8, 0), None, None, "compiled"),
     Patch("cpu-slot-mapping.patch", "cpu", None, "0.32.0", "0.32.0", "python"),
@@ -300,8 +301,8 @@ def _concerns(
     patch: Patch, number: Number, device: Device, capability: tuple[int, int] | None
 ) -> bool:
     return (
-        patch.device == device
-        and (patch.below is None or (capability is not None and capability < patch.below))
+        patch.device in (None, device)
+        and (patch.below is None or capability is None or capability < patch.below)
         and (patch.first is None or number >= Number(patch.first))
         and (patch.last is None or number <= Number(patch.last))
     )

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 
@@ -53,10 +53,10 @@ def program_files(directory: str) -> list[Entry]:
     ]
 
 
-def digest_of(files: dict[str, str | None], programs: Sequence[Entry], check: Check) -> str:
+def digest_of(served: Mapping[str, str | None], programs: Sequence[Entry], check: Check) -> str:
     """Return one digest of what is served, what measures it and what is demanded."""
     measured_by = {e.path: e.content for e in programs if isinstance(e, File)}
-    tested = [files, measured_by, asdict(check)]
+    tested = [dict(served), measured_by, asdict(check)]
     return hashlib.sha256(json.dumps(tested, sort_keys=True).encode()).hexdigest()
 
 
@@ -100,11 +100,12 @@ def plan(
     directory: str,
     record: str,
     *,
+    texts: Mapping[str, str],
     always: bool = False,
     changing: bool = False,
 ) -> list[Step]:
     """Return the step that checks the host, unless the last check tested just this and passed."""
-    digest = digest_of(state["files"], program_files(directory), check)
+    digest = digest_of({**state["files"], **texts}, program_files(directory), check)
     reason = why(state["record"], digest, always=always, changing=changing)
     live = LiveCommand(command(check, directory, record, digest))
     return [Step(reason, live)] if reason else []
@@ -114,6 +115,7 @@ def plan(
 def checked(
     check: Check,
     served: Sequence[str],
+    texts: Mapping[str, str],
     directory: str,
     record: str,
     always: bool = False,
@@ -122,7 +124,9 @@ def checked(
     """Have a smoke check on record that passed and that tested what is served now.
 
     + check: what to ask and to demand
-    + served: files on the host that say what is served: build stamp, units, checkpoint manifest
+    + served: files on the host that say what is served: build stamp, checkpoint manifest
+    + texts: files whose text is known here, the unit and its environment, by path: they count as
+      they should be, since an earlier operation makes them so
     + directory: where `program_files` put the measuring programs
     + record: the JSON file on the host that keeps the result
     + always: check even if nothing changed; every run then reports a change
@@ -130,6 +134,7 @@ def checked(
       what they will write is not there yet to be digested
     """
     state = host.get_fact(Smoke, record=record, files=list(served))
-    steps = plan(state, check, directory, record, always=always, changing=any(map(changes, after)))
+    changing = any(map(changes, after))
+    steps = plan(state, check, directory, record, texts=texts, always=always, changing=changing)
     at = state["record"]["at"] if state["record"] else ""
     yield from carry_out(steps, settled=f"what is served passed the smoke check of {at}")

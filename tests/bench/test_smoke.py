@@ -120,13 +120,13 @@ def test_plan(found: Any, arguments: dict[str, bool], reason: str | None) -> Non
     check = Check("tiny", QUESTION, EXPECT, "python3")
     digest = digest_of({}, program_files("/lib"), check)
     record: Any = found and {"digest": digest, "at": "2026-11-30", "complaints": ["slow"], **found}
-    steps = plan({"record": record, "files": {}}, check, "/lib", "/record", **arguments)
+    steps = plan({"record": record, "files": {}}, check, "/lib", "/record", texts={}, **arguments)
     assert [step.reason for step in steps] == ([reason] if reason else [])
 
 
 def test_the_command_quotes_what_it_is_given() -> None:
     check = Check("a b", "What's $HOME?", "--x|'", "python3", lengths=(8,))
-    (step,) = plan({"record": None, "files": {}}, check, "/lib", "/record")
+    (step,) = plan({"record": None, "files": {}}, check, "/lib", "/record", texts={})
     text = step.command.get_raw_value()  # type: ignore[attr-defined]
     assert """'--question=What'"'"'s $HOME?'""" in text
     assert """'--expect=--x|'"'"''""" in text
