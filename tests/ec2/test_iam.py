@@ -1,0 +1,310 @@
+"""docs/iam/ against the calls of the code: recorded where there is a cloud, read where not."""
+
+import ast
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from facts.aws import Aws, AwsError
+from facts.ec2_image import baked_images
+from operations.bake import Source, image_plan
+from operations.ec2_wait import until_online
+from tests.ec2.cloud import ACCOUNT, REGION, Call, Cloud
+from tests.ec2.policy import Need, allows, many, statements
+from tests.ec2.provisioning import KNOBS, ROOT, Provisioner, furnish
+from tests.ec2.test_bake import carry
+from tests.ec2.test_wait import Hand
+
+pytestmark = pytest.mark.iam
+
+OURS = {"aws:ResourceTag/ManagedBy": "vllm-g5g", "ssm:resourceTag/ManagedBy": "vllm-g5g"}
+
+
+def arn(service: str, resource: str, account: str = ACCOUNT, region: str = REGION) -> str:
+    return f"arn:aws:{service}:{region}:{account}:{resource}"
+
+
+# --- what each recorded call needs, as the Service Authorization Reference has it
+
+
+def needs(call: Call, cloud: Cloud) -> list[Need]:
+    """Return the authorizations that AWS asks for before it answers this call."""
+    action = f"{call.service}:{call.action}"
+    match call.action:
+        case "RunInstances":
+            return [*_run(call), *_tagging(call)]
+        case "CreateImage":
+            return [*_create_image(call, cloud), *_tagging(call)]
+        case "StartInstances" | "StopInstances" | "TerminateInstances":
+            return [Need(action, *_instance(id, cloud)) for id in _ids(call)]
+        case "GetServiceQuota":
+            resource = f"{call.params['ServiceCode']}/{call.params['QuotaCode']}"
+            return [Need(action, arn("servicequotas", resource))]
+        case "GetParameter":
+            return [Need(action, arn("ssm", f"parameter{call.params['Name']}", account=""))]
+        case "GetInstanceProfile":
+            name = call.params["InstanceProfileName"]
+            return [Need(action, arn("iam", f"instance-profile/{name}", region=""))]
+    assert call.action.startswith("Describe"), f"what does {action} need?"
+    return [Need(action)]
+
+
+def _ids(call: Call) -> list[str]:
+    return [value for key, value in call.params.items() if key.startswith("InstanceId.")]
+
+
+def _instance(id: str, cloud: Cloud) -> tuple[str, dict[str, str]]:
+    """Return an instance's ARN and the context that its own tags make."""
+    tags = {tag["key"]: tag["value"] for tag in cloud.instance(id).get_tags()}
+    return arn("ec2", f"instance/{id}"), {
+        f"aws:ResourceTag/{key}": value for key, value in tags.items()
+    }
+
+
+def _tags(call: Call) -> dict[str, dict[str, str]]:
+    """Return resource type -> the request's tags for it, as context keys."""
+    found: dict[str, dict[str, str]] = {}
+    for key, kind in call.params.items():
+        if match := re.fullmatch(r"(TagSpecification\.\d+\.)ResourceType", key):
+            keys = {k: v for k, v in call.params.items() if k.startswith(match[1] + "Tag.")}
+            found[kind] = {
+                f"aws:RequestTag/{value}": keys[k.removesuffix("Key") + "Value"]
+                for k, value in keys.items()
+                if k.endswith(".Key")
+            }
+    return found
+
+
+def _made(kind: str) -> str:
+    """Return the ARN of a resource that the call makes; images and snapshots have no account."""
+    return arn("ec2", f"{kind}/*", account="" if kind in {"image", "snapshot"} else ACCOUNT)
+
+
+def _run(call: Call) -> list[Need]:
+    params, tags = call.params, _tags(call)
+    made = ["instance", "volume", "network-interface"]
+    if "InstanceMarketOptions.MarketType" in params:
+        made.append("spot-instances-request")
+    used = [
+        arn("ec2", f"image/{params['ImageId']}", account=""),
+        arn("ec2", f"subnet/{params['SubnetId']}"),
+        arn("ec2", "security-group/sg-0123456789abcdef0"),
+    ]
+    role = arn("iam", f"role/{params['IamInstanceProfile.Name']}", region="")
+    return [
+        *(Need("ec2:RunInstances", _made(kind), tags.get(kind, {})) for kind in made),
+        *(Need("ec2:RunInstances", resource) for resource in used),
+        Need("iam:PassRole", role, {"iam:PassedToService": "ec2.amazonaws.com"}),
+    ]
+
+
+def _create_image(call: Call, cloud: Cloud) -> list[Need]:
+    tags = _tags(call)
+    return [
+        Need("ec2:CreateImage", *_instance(call.params["InstanceId"], cloud)),
+        Need("ec2:CreateImage", _made("image"), tags["image"]),
+        Need("ec2:CreateImage", _made("snapshot"), tags["snapshot"]),
+    ]
+
+
+def _tagging(call: Call) -> list[Need]:
+    context = {"ec2:CreateAction": call.action}
+    return [
+        Need("ec2:CreateTags", _made(kind), context | tags) for kind, tags in _tags(call).items()
+    ]
+
+
+# --- all calls of this project, through its whole life
+
+
+@pytest.fixture
+def calls(aws: Aws, cloud: Cloud, caplog: pytest.LogCaptureFixture) -> list[Call]:
+    """Everything that EC2 is asked from a fleet's first run to its end."""
+    provision = Provisioner(caplog)
+    furnish(aws, cloud)
+    group = _security_group(aws)
+    cloud.calls.clear()
+    provision(dry=True)
+    provision(market="spot", security_groups=group)
+    provision(state="absent")
+    provision(market="on-demand", security_groups=group)
+    provision(market="on-demand", state="stopped")
+    provision(market="on-demand")
+    (id,) = [i.id for r in cloud.ec2.reservations.values() for i in r.instances if _runs(i)]
+    _diagnose(aws, cloud, id)
+    hand = Hand()
+    carry(image_plan(aws, Source(id, "0" * 64, "1"), baked_images(aws), hand.clock), hand.said)
+    return list(cloud.calls)
+
+
+def _runs(instance: Any) -> bool:
+    return bool(instance._state.name == "running")
+
+
+def _security_group(aws: Aws) -> str:
+    (vpc,) = aws.ec2.describe_vpcs()["Vpcs"]
+    made = aws.ec2.create_security_group(GroupName="g", Description="g", VpcId=vpc["VpcId"])
+    return made["GroupId"]
+
+
+def _diagnose(aws: Aws, cloud: Cloud, id: str) -> None:
+    hand = Hand()
+    cloud.pings[id] = "ConnectionLost"
+    with pytest.raises(AwsError, match="cannot reach instances"):
+        until_online(aws, [id], 60, hand.clock, hand.said.append)
+
+
+# --- the connector's calls and the token's, which other tests make: read from the source
+
+SESSION = {"aws:userid": "AROAEXAMPLE:ops"}
+CONNECTOR: Mapping[str, list[Need]] = {
+    "describe_instance_information": [Need("ssm:DescribeInstanceInformation")],
+    "describe_instances": [Need("ec2:DescribeInstances")],
+    "generate_data_key": [
+        Need(
+            "kms:GenerateDataKey",
+            arn("kms", "key/0"),
+            {"kms:EncryptionContext:aws:ssm:SessionId": "ops-0"},
+        )
+    ],
+    "get_command_invocation": [Need("ssm:GetCommandInvocation")],
+    "resume_session": [Need("ssm:ResumeSession", arn("ssm", "session/AROAEXAMPLE:ops-0"), SESSION)],
+    "send_command": [
+        Need("ssm:SendCommand", arn("ec2", "instance/i-0"), OURS),
+        Need("ssm:SendCommand", arn("ssm", "document/AWS-RunShellScript", account="")),
+    ],
+    "start_session": [
+        Need("ssm:StartSession", arn("ec2", "instance/i-0"), OURS),
+        Need("ssm:StartSession", arn("ssm", "document/AWS-StartInteractiveCommand", account="")),
+        Need("ssm:StartSession", arn("ssm", "document/AWS-StartNonInteractiveCommand", account="")),
+        # Not a call of the API: opening the websocket that StartSession names.
+        Need("ssmmessages:OpenDataChannel", arn("ssm", "session/AROAEXAMPLE:ops-0"), SESSION),
+    ],
+    "terminate_session": [
+        Need("ssm:TerminateSession", arn("ssm", "session/AROAEXAMPLE:ops-0"), SESSION)
+    ],
+}
+
+
+def operation_names(*services: str) -> set[str]:
+    """Return the methods of boto3's clients that are calls of these services."""
+    session: Any = boto3.session.Session(region_name=REGION)
+    clients = [session.client(service) for service in services]
+    return {name for client in clients for name in client.meta.method_to_api_mapping}
+
+
+def strings(path: Path) -> set[str]:
+    """Return the strings of a source: paginators are asked for by name."""
+    tree = ast.walk(ast.parse(path.read_text()))
+    return {n.value for n in tree if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+
+
+def methods(path: Path) -> set[str]:
+    """Return the names that a source calls as methods."""
+    tree = ast.walk(ast.parse(path.read_text()))
+    calls = [node.func for node in tree if isinstance(node, ast.Call)]
+    return {func.attr for func in calls if isinstance(func, ast.Attribute)}
+
+
+def snake(action: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", action).lower()
+
+
+def test_every_call_in_the_source_is_among_the_recorded_ones(calls: list[Call]) -> None:
+    sources = [ROOT / folder for folder in (".", "facts", "operations")]
+    named = set[str]().union(
+        *(strings(path) | methods(path) for folder in sources for path in folder.glob("*.py"))
+    )
+    known = operation_names("ec2", "ssm", "iam", "service-quotas")
+    assert named & known == {snake(call.action) for call in calls}
+
+
+def test_every_call_of_the_connector_is_in_the_table() -> None:
+    # It has one method for all calls, which takes the name of each as a string.
+    named = set[str]().union(*map(strings, (ROOT / "pyinfra_ssm").glob("*.py")))
+    assert named & operation_names("ec2", "ssm", "kms") == CONNECTOR.keys()
+
+
+def all_needs(calls: list[Call], cloud: Cloud) -> list[Need]:
+    recorded = [need for call in calls for need in needs(call, cloud)]
+    return [*recorded, *(need for entries in CONNECTOR.values() for need in entries)]
+
+
+def test_the_operator_may_make_every_call(calls: list[Call], cloud: Cloud) -> None:
+    policy = statements("operator.json")
+    refused = [
+        need
+        for need in all_needs(calls, cloud)
+        if not any(allows(statement, need) for statement in policy)
+    ]
+    assert refused == []
+
+
+def test_the_operator_may_do_nothing_that_is_not_needed(calls: list[Call], cloud: Cloud) -> None:
+    wanted = all_needs(calls, cloud)
+    for statement in statements("operator.json"):
+        for action in many(statement["Action"]):
+            for resource in many(statement["Resource"]):
+                alone = statement | {"Action": action, "Resource": resource}
+                used = any(allows(alone, need) for need in wanted)
+                # One's own sessions are spelled in two ways, for users and for roles.
+                assert used or "${aws:username}" in resource, (
+                    f"{statement['Sid']}: nothing needs {action} on {resource}"
+                )
+
+
+DENIED = {
+    "an instance of somebody else": Need(
+        "ec2:TerminateInstances",
+        arn("ec2", "instance/i-0"),
+        {"aws:ResourceTag/ManagedBy": "somebody"},
+    ),
+    "an instance without tags": Need("ec2:StopInstances", arn("ec2", "instance/i-0")),
+    "a launch without our tag": Need("ec2:RunInstances", arn("ec2", "instance/*")),
+    "a tag on what exists": Need("ec2:CreateTags", arn("ec2", "instance/i-0")),
+    "another role": Need(
+        "iam:PassRole",
+        arn("iam", "role/admin", region=""),
+        {"iam:PassedToService": "ec2.amazonaws.com"},
+    ),
+    "our role for another service": Need(
+        "iam:PassRole",
+        arn("iam", "role/vllm-g5g", region=""),
+        {"iam:PassedToService": "lambda.amazonaws.com"},
+    ),
+    "a session on another host": Need("ssm:StartSession", arn("ec2", "instance/i-0")),
+    "somebody else's session": Need(
+        "ssm:TerminateSession", arn("ssm", "session/AROAOTHER:ops-0"), SESSION
+    ),
+    "a key outside of a session": Need("kms:GenerateDataKey", arn("kms", "key/0")),
+}
+
+
+@pytest.mark.parametrize("need", DENIED.values(), ids=DENIED)
+def test_the_operator_may_not(need: Need) -> None:
+    assert not any(allows(statement, need) for statement in statements("operator.json"))
+
+
+def test_the_instance_may_read_the_one_secret_and_nothing_else() -> None:
+    source = (ROOT / "files" / "token" / "fetch_token.py").read_text()
+    (statement,) = statements("instance.json")
+    assert set(re.findall(r"\.(Get[A-Za-z]+)", source)) == {"GetSecretValue"}
+    secret = arn("secretsmanager", "secret:vllm-g5g/hf-token-AbCdEf")
+    assert many(statement["Action"]) == ["secretsmanager:GetSecretValue"]
+    assert allows(statement, Need("secretsmanager:GetSecretValue", secret))
+    assert not allows(statement, Need("secretsmanager:GetSecretValue", secret.replace("hf", "db")))
+
+
+def test_only_ec2_may_assume_the_role_of_an_instance() -> None:
+    (statement,) = statements("instance-trust.json")
+    assert statement["Principal"] == {"Service": "ec2.amazonaws.com"}
+    assert statement["Action"] == "sts:AssumeRole"
+
+
+def test_the_profile_of_the_knobs_is_the_one_in_the_policies() -> None:
+    text = (ROOT / "docs" / "iam" / "operator.json").read_text()
+    assert f"role/{KNOBS['instance_profile']}" in text
