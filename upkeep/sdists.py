@@ -64,14 +64,9 @@ def digest(path: Path) -> str:
 
 def texts(archive: Path, paths: list[str]) -> dict[str, str]:
     """Return the content of some files of the tree, by their paths from its root."""
+    root = archive.name.removesuffix(".tar.gz")
     with tarfile.open(archive) as tar:
-        found = {}
-        for path in paths:
-            member = tar.extractfile(f"{archive.name.removesuffix('.tar.gz')}/{path}")
-            if member is None:
-                raise FetchFailed(f"{archive.name} has no file {path}")
-            found[path] = member.read().decode()
-        return found
+        return {path: _text(tar, f"{root}/{path}") for path in paths}
 
 
 def unpack(archive: Path, into: Path, wanted: Callable[[PurePosixPath], bool]) -> Path:
@@ -85,6 +80,17 @@ def unpack(archive: Path, into: Path, wanted: Callable[[PurePosixPath], bool]) -
     with tarfile.open(archive) as tar:
         tar.extractall(into, filter=keep)
     return into / root
+
+
+def _text(tar: tarfile.TarFile, name: str) -> str:
+    try:
+        member = tar.extractfile(name)
+    except KeyError:
+        member = None
+    if member is None:
+        root, _, path = name.partition("/")
+        raise FetchFailed(f"{root}.tar.gz has no file {path}")
+    return member.read().decode()
 
 
 def _download(url: str, target: Path) -> None:

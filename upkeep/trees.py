@@ -41,7 +41,7 @@ def patched(tree: Path, into: Path, patches: Iterable[Patch]) -> Path:
 def apply(tree: Path, patch: Path) -> None:
     """Apply a patch as a host does: `git apply`, which takes no fuzz."""
     # Inside another repository git apply would silently skip what lies below the current folder.
-    outside = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}
+    outside = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.resolve().parent)}
     command = ["git", "apply", str(patch)]
     answer = subprocess.run(
         command, cwd=tree, env=outside, capture_output=True, text=True, check=False

@@ -1,8 +1,10 @@
 """Run the launches and compare them with attention written in plain torch, in float32.
 
 With TRITON_INTERPRET=1 they run on the CPU, slowly, operation by operation; else on the GPU.
+TRITON_OVERRIDE_ARCH=sm75 makes a newer GPU run what Triton makes of them for 7.5.
 """
 
+from collections.abc import Callable
 from typing import Any, TypedDict
 
 import torch
@@ -11,18 +13,42 @@ from .launches import PAGE, Launch, arguments
 
 
 class Compared(TypedDict):
-    """How far a launch is from plain torch: the largest error, and the error's relative norm."""
+    """How far a launch is from plain torch: the largest error, and the error's relative norm.
+
+    `shared` has the bytes per block of the attention kernel that ran; None where interpreted.
+    """
 
     head: int
     phase: str
     largest_error: float
     relative_error: float
+    shared: int | None
+
+
+class Observed:
+    """Takes a kernel's place: launches it, and keeps how much shared memory it took."""
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+        self.shared: int | None = None
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
+        def launch(**parameters: Any) -> None:
+            compiled = self._kernel[grid](**parameters)
+            self.shared = None if compiled is None else compiled.metadata.shared
+
+        return launch
 
 
 def compare(module: Any, launch: Launch, device: str) -> Compared:
     """Run a launch in float16 on "cpu" (interpreted) or "cuda"; return its distance."""
     given = arguments(launch, torch.float16, device)
-    module.unified_attention(**given)
+    kernel = module.kernel_unified_attention
+    module.kernel_unified_attention = observed = Observed(kernel)
+    try:
+        module.unified_attention(**given)
+    finally:
+        module.kernel_unified_attention = kernel
     wanted = plain_attention(launch, given)
     error = given["out"].float() - wanted
     return {
@@ -30,6 +56,7 @@ def compare(module: Any, launch: Launch, device: str) -> Compared:
         "phase": launch.phase,
         "largest_error": float(error.abs().max()),
         "relative_error": float(error.norm() / wanted.norm()),
+        "shared": observed.shared,
     }
 
 
