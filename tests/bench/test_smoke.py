@@ -56,7 +56,8 @@ def test_a_check_runs_once_and_again_when_what_is_served_changes(
 ) -> None:
     stamp = tmp_path / "stamp"
     places = install(tmp_path)
-    arguments = {"check": check, "served": [str(stamp)], **places}
+    arguments = {"check": check, "texts": {},
+        "served": [str(stamp)], **places}
     assert plan_of(checked, **arguments)
     assert converge(checked, **arguments)
     assert not converge(checked, **arguments)
