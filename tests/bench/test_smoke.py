@@ -48,7 +48,8 @@ def check(server: FakeServer, tmp_path: Path) -> Check:
 def install(tmp_path: Path) -> dict[str, Any]:
     directory = str(tmp_path / "lib")
     converge(filesystem.present, entries=program_files(directory))
-    return {"directory": directory, "record": str(tmp_path / "var" / "smoke.json")}
+    record = str(tmp_path / "var" / "smoke.json")
+    return {"directory": directory, "record": record, "texts": {}}
 
 
 def test_a_check_runs_once_and_again_when_what_is_served_changes(
@@ -56,8 +57,7 @@ def test_a_check_runs_once_and_again_when_what_is_served_changes(
 ) -> None:
     stamp = tmp_path / "stamp"
     places = install(tmp_path)
-    arguments = {"check": check, "texts": {},
-        "served": [str(stamp)], **places}
+    arguments = {"check": check, "served": [str(stamp)], **places}
     assert plan_of(checked, **arguments)
     assert converge(checked, **arguments)
     assert not converge(checked, **arguments)
