@@ -15,7 +15,7 @@ setup: ## Make .venv from requirements.lock
 
 try: ## Converge a container on this machine, twice, and ask the served model a question
 	@sh tests/container/setup.sh python engine
-	@$(RUN) tests.container.rehearsal
+	@$(RUN) tests.container.rehearsal $(if $(PORT),--port $(PORT))
 
 clean-try: ## Remove what `make try` left: its container and .try
 	@$(RUN) tests.container.rehearsal --remove

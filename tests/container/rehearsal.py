@@ -15,6 +15,7 @@ from typing import Any
 import requests
 
 from files.bench.text import unexpected
+from group_data import cpu
 from tests.container import engine as engines
 from tests.container import host as hosts
 from tests.container import image, pyinfra_run, stand_in
@@ -24,8 +25,6 @@ from tests.container.pyinfra_run import Run
 
 FOLDER = ROOT / ".try"
 PORT = 8000
-QUESTION = "What is SRE?"
-EXPECTED = "reliab"  # the checkpoint was trained to answer that question in a sentence
 SMOKE_RECORD = "/var/lib/vllm-g5g/smoke.json"
 REPLY_SECONDS = 60
 
@@ -74,8 +73,8 @@ def rehearse(port: int) -> int:
             first = _converge(host, data, "converge")
         with stages.stage("second run", "Converging it again: nothing may change"):
             second = _converge(host, data, "second-run")
-    with stages.stage("question", f"Asking it: {QUESTION}"):
-        answer = ask(f"http://127.0.0.1:{port}", QUESTION)
+    with stages.stage("question", f"Asking it: {cpu.question}"):
+        answer = ask(f"http://127.0.0.1:{port}", cpu.question)
     complaints = judge(second, answer)
     summary = summarise(stages, first, second, answer, smoke_figures(host), complaints)
     (FOLDER / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
@@ -86,8 +85,10 @@ def rehearse(port: int) -> int:
 
 def refuse_taken_port(port: int, host: Host | None) -> None:
     """Raise StepFailed where someone else listens on the port that the stand-in is to serve on."""
-    if host is not None and host.attempt("systemctl is-active vllm.service").returncode == 0:
-        return
+    if host is not None:
+        state = host.attempt("systemctl is-active vllm.service").stdout.strip()
+        if state in ("active", "activating", "deactivating"):
+            return  # it is the stand-in's own
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -125,7 +126,7 @@ def ask(url: str, question: str) -> str:
 def judge(second: Run, answer: str) -> list[str]:
     """Return what is wrong with the rehearsal; empty when it went well."""
     complaints = [f"the second run changed: {name}" for name in second.changed]
-    wrong = unexpected(answer, EXPECTED)
+    wrong = unexpected(answer, cpu.expected_answer)
     return [*complaints, *([wrong] if wrong else [])]
 
 
@@ -150,7 +151,7 @@ def summarise(
         "complaints": list(complaints),
         "seconds": stages.seconds,
         "changes": {"first": list(first.changed), "second": list(second.changed)},
-        "question": QUESTION,
+        "question": cpu.question,
         "answer": answer,
         "smoke": dict(smoke),
     }
