@@ -3,8 +3,6 @@
 from tests.container.stand_in import StandIn
 
 SOURCE = "Ensure the tree is vLLM 0.32.0 with our patches"
-SERVED = "Ensure tiny-gemma-4 is served and answers"
-MODEL = "/var/lib/vllm-g5g/models/tiny"
 
 
 def test_a_tag_that_does_not_exist(host: StandIn) -> None:
@@ -19,7 +17,7 @@ def test_an_upstream_without_the_tag_leaves_the_tree_alone(host: StandIn) -> Non
     host.run("rm -rf /tmp/empty.git && git init --quiet --bare /tmp/empty.git")
     host.run("git -C /opt/vllm-g5g/src tag -d v0.32.0")
     run = host.converge(vllm_repository="file:///tmp/empty.git")
-    assert run.failed == (SOURCE,) or run.code != 0
+    assert run.code != 0
     assert "tag v0.32.0 does not exist in file:///tmp/empty.git" in run.log
     assert host.run("git -C /opt/vllm-g5g/src rev-parse HEAD") == before
     assert host.converge().changed == (SOURCE,)
