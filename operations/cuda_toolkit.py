@@ -15,6 +15,17 @@ from operations.steps import Refusal, Step, carry_out, refuse
 GIB = 1024**3
 
 
+# What makes a toolkit whole. torch's headers include the last three, from packages of their own:
+# an image with a compiler alone would fail an hour into the build. [source, torch 2.13]
+FILES = (
+    "bin/ptxas",
+    "include/cuda_runtime.h",
+    "include/cublas_v2.h",
+    "include/cusparse.h",
+    "include/cusolverDn.h",
+)
+
+
 @dataclass(frozen=True)
 class Toolkit:
     """One release of the toolkit, at its own path: /usr/local/cuda is a link that others move.
@@ -23,7 +34,7 @@ class Toolkit:
     """
 
     package: str  # cuda-toolkit-13-2
-    files: Sequence[str] = ("bin/ptxas", "include/cuda_runtime.h")
+    files: Sequence[str] = FILES
     needs_gib: float = 10
 
     def __post_init__(self) -> None:

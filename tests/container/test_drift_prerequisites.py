@@ -1,14 +1,18 @@
 """The stages host, cuda and rust on a real Debian: fresh, converged, drifted, badly supplied."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.container.prerequisites import SWAP_FILE, Bench, bench
-from tests.container.upstreams import cuda_repository, rustup_archive
+from tests.container import host as hosts
+from tests.container.host import TEST_PREFIX
+from tests.container.prerequisites import SWAP_FILE, Prerequisites
+from tests.container.upstreams import cuda_repository
 
+# All but the driver: the image has none.
 OPERATIONS = ("repository", "packages", "swap", "account", "toolkit", "rust")
 LISTS = "/etc/apt/sources.list.d"
 TOOLCHAIN = "/opt/vllm-g5g/rust/rustup/toolchains/1.95-$(uname -m)-unknown-linux-gnu"
@@ -16,38 +20,39 @@ APT_RUN = Path("files/actions/apt_run.py").read_text()
 
 
 @pytest.fixture(scope="module")
-def fresh(tmp_path_factory) -> Iterator[tuple[Bench, tuple[str, ...]]]:
-    """A converged host, and what a dry run had foretold before it was."""
-    with bench(tmp_path_factory.mktemp("web")) as made:
-        foretold = made.dry_run()
-        first = made.run()
+def converged(booted, data) -> Iterator[Prerequisites]:
+    """A host that did what its dry run had foretold."""
+    made = Prerequisites(hosts.boot(*booted, f"{TEST_PREFIX}{os.getpid()}-prerequisites"), data)
+    made.give_back()
+    try:
+        foretold = made.plan()
+        first = made.converge()
         assert first.code == 0, first.log
         assert first.changed == foretold.planned == OPERATIONS
-        yield made, foretold.planned
-
-
-@pytest.fixture
-def converged(fresh) -> Bench:
-    return fresh[0]
+        yield made
+    finally:
+        made.give_back()
+        made.host.remove()
 
 
 def test_a_second_run_changes_nothing(converged):
-    assert converged.run().clean
+    assert converged.converge().clean
 
 
 def test_the_installed_nvcc_compiles_for_the_t4g(converged):
     source = "__global__ void twice(float *x) { x[threadIdx.x] *= 2; }"
-    converged.host.run(
+    converged.run(
         f"cd /tmp && echo '{source}' >k.cu && /usr/local/cuda-13.2/bin/nvcc -arch=sm_75 -c k.cu"
     )
 
 
-def test_apt_trusts_the_repository_by_its_own_key_alone(converged):
+def test_apt_knows_the_repository_once_and_trusts_its_signature(converged):
     (path,) = converged.data["cuda_keyring_sha256"]
     url = f"{converged.data['cuda_repository']}/{path}/"
-    targets = converged.host.run(f"apt-get indextargets 'Repo-URI: {url}' 'Created-By: Packages'")
-    assert targets.count(f"Repo-URI: {url}\n") == 1
-    assert f"Signed-By: /{cuda_repository.KEYRING}\n" in targets
+    targets = converged.run("apt-get indextargets 'Created-By: Packages'").split("\n\n")
+    (ours,) = [target for target in targets if cuda_repository.PATH in target]
+    assert f"Repo-URI: {url}\n" in ours
+    assert "Trusted: yes\n" in ours
 
 
 DRIFTS = {
@@ -82,6 +87,7 @@ DRIFTS = {
     "ptxas deleted": ("rm /usr/local/cuda-13.2/bin/ptxas", "toolkit"),
     "nvcc truncated": (": >/usr/local/cuda-13.2/bin/nvcc", "toolkit"),
     "toolkit removed": ("dpkg --remove --force-depends cuda-nvcc-13-2", "toolkit"),
+    "a header deleted": ("rm /usr/local/cuda-13.2/include/cublas_v2.h", "toolkit"),
     "rustc deleted": (f"rm {TOOLCHAIN}/bin/rustc", "rust"),
     "rust without its library": (f"rm -r {TOOLCHAIN}/lib", "rust"),
     "rustup deleted": ("rm -r /opt/vllm-g5g/rust/cargo", "rust"),
@@ -103,63 +109,65 @@ DRIFTS = {
 @pytest.mark.parametrize(("break_it", "operation"), DRIFTS.values(), ids=DRIFTS)
 def test_drift_is_named_and_mended(converged, break_it, operation):
     """Each case finds nothing but its own fault, so the one before left nothing behind."""
-    converged.host.run(break_it)
+    converged.run(break_it)
 
-    assert converged.dry_run().planned == (operation,)
-    mended = converged.run()
+    assert converged.plan().planned == (operation,)
+    mended = converged.converge()
 
     assert (mended.code, mended.changed) == (0, (operation,)), mended.log
-    converged.host.run("apt-get check")
+    converged.run("apt-get check")
+
+
+@pytest.mark.drift
+def test_a_driver_package_is_held_from_then_on(converged):
+    converged.run("apt-get install --yes nvidia-driver-595")
+
+    assert converged.plan().planned == ("driver",)
+    assert converged.converge().changed == ("driver",)
+    assert converged.run("apt-mark showhold") == "nvidia-driver-595"
+    converged.run("apt-get purge --yes --allow-change-held-packages nvidia-driver-595")
 
 
 @pytest.mark.drift
 def test_after_all_drift_a_run_changes_nothing(converged):
-    assert converged.run().clean
+    assert converged.converge().clean
 
 
 def test_an_older_keyring_package_is_replaced(converged):
     url = f"{converged.data['cuda_repository']}/{next(iter(converged.data['cuda_keyring_sha256']))}"
     deb = f"cuda-keyring_{cuda_repository.OLD_KEYRING_VERSION}_all.deb"
-    converged.host.run(
+    converged.run(
         f"/usr/lib/apt/apt-helper download-file {url}/{deb} /tmp/{deb} && dpkg --install /tmp/{deb}"
     )
 
-    mended = converged.run()
+    mended = converged.converge()
 
     assert mended.changed == ("repository",), mended.log
-    version = converged.host.run("dpkg-query -W -f '${Version}' cuda-keyring")
+    version = converged.run("dpkg-query -W -f '${Version}' cuda-keyring")
     assert version == cuda_repository.KEYRING_VERSION
 
 
 def test_where_others_point_the_cuda_link_does_not_matter(converged):
-    converged.host.run("ln -sfn /usr/local/cuda-12.8 /usr/local/cuda")
-    assert converged.dry_run().planned == ()
+    converged.run("ln -sfn /usr/local/cuda-12.8 /usr/local/cuda")
+    assert converged.plan().planned == ()
 
 
 def test_a_toolkit_that_brings_a_driver_is_refused_in_the_dry_run_too(converged):
     data = {"cuda_toolkit": cuda_repository.TOOLKIT_WITH_DRIVER}
-    for outcome in (converged.dry_run(**data), converged.run(**data)):
+    for outcome in (converged.plan(**data), converged.converge(**data)):
         assert outcome.code != 0
         assert "would touch the driver: cuda-drivers, nvidia-driver-595" in outcome.log
-    assert converged.host.attempt("dpkg-query -W nvidia-driver-595").returncode != 0
+    assert converged.attempt("dpkg-query -W nvidia-driver-595").returncode != 0
 
 
-def test_a_rustup_init_other_than_the_published_is_not_run(converged):
-    (triple,) = converged.host.run("echo $(uname -m)-unknown-linux-gnu").split()
-    installer = (
-        converged.web / rustup_archive.PATH / rustup_archive.VERSION / triple / "rustup-init"
-    )
-    installer.write_text("#!/bin/sh\ntouch /was-run\n")
-    try:
-        pinned = converged.run(rust_toolchain="1.96")
-        published = converged.run(rust_toolchain="1.96", rustup_sha256={})
-    finally:
-        installer.write_text(rustup_archive.RUSTUP_INIT)
+def test_a_rustup_init_other_than_the_pinned_is_not_run(converged):
+    pins = dict.fromkeys(converged.data["rustup_sha256"], "0" * 64)
 
-    assert pinned.failed == published.failed == ("rust",)
-    assert "the pin says" in pinned.log
-    assert "the checksum published beside it says" in published.log
-    assert converged.host.attempt("test -e /was-run").returncode != 0
+    outcome = converged.converge(rust_toolchain="1.96", rustup_sha256=pins)
+
+    assert outcome.failed == ("rust",)
+    assert f"the pin says {'0' * 64}" in outcome.log
+    assert converged.attempt("ls -d /opt/vllm-g5g/rust/rustup/toolchains/1.96*").returncode != 0
 
 
 HOLDER = """
@@ -179,7 +187,7 @@ def lock_holder(converged) -> Iterator["subprocess.Popen[str]"]:
         yield holder
 
 
-def started(converged: Bench, *arguments: str) -> "subprocess.Popen[str]":
+def started(converged: Prerequisites, *arguments: str) -> "subprocess.Popen[str]":
     flags = [argument for argument in arguments if argument == "--interactive"]
     command = [argument for argument in arguments if argument not in flags]
     return subprocess.Popen(

@@ -2,7 +2,7 @@
 
 from pyinfra import host
 
-from operations import account, apt, cuda_repository, cuda_toolkit, rust, swap
+from operations import account, apt, cuda_repository, cuda_toolkit, driver, rust, swap
 
 data = host.data.dict()
 repository = cuda_repository.Repository(
@@ -17,6 +17,7 @@ cuda_repository.present(name="repository", repository=repository, toolkit=toolki
 apt.packages(name="packages", names=data["packages"])
 swap.present(name="swap", path=data["swap_file"], size_gib=1, below_gib=data["swap_below_gib"])
 account.present(name="account", user="vllm", home="/var/lib/vllm-g5g")
+driver.held(name="driver")
 cuda_toolkit.present(name="toolkit", toolkit=toolkit)
 rust.present(
     name="rust",

@@ -41,6 +41,9 @@ PARTS = {
     "cuda-cudart-dev-13-2": "nvidia_cuda_runtime",
     "cuda-cccl-13-2": "nvidia_cuda_cccl",
 }
+# Headers of libraries that are 2 GB in all: here they are there by name only.
+LIBRARIES = "cuda-libraries-dev-13-2"
+LIBRARY_HEADERS = ("cublas_v2.h", "cusparse.h", "cusolverDn.h")
 TOOLKIT = "cuda-toolkit-13-2"
 # A toolkit that brings a driver along: none of NVIDIA's does so today, and the deploy must refuse.
 TOOLKIT_WITH_DRIVER = "cuda-toolkit-13-9"
@@ -130,13 +133,24 @@ def _trees(wheels: Sequence[Path], scratch: Path) -> dict[Package, Path]:
         for name, project in PARTS.items()
     }
     postinst = f"#!/bin/sh\nset -e\n{LINK}\n"
+    trees[Package(LIBRARIES, "13.2.1-1", native)] = _headers(scratch / LIBRARIES)
+    parts = ", ".join(package.name for package in trees)
     lists = [
-        Package(TOOLKIT, "13.2.1-1", native, depends=", ".join(PARTS), postinst=postinst),
+        Package(TOOLKIT, "13.2.1-1", native, depends=parts, postinst=postinst),
         Package(TOOLKIT_WITH_DRIVER, "13.9.0-1", native, depends="cuda-drivers"),
         Package("cuda-drivers", "595.10-1", depends="nvidia-driver-595"),
         Package("nvidia-driver-595", "595.10-1"),
     ]
     return trees | {package: fresh(scratch / package.name) for package in lists}
+
+
+def _headers(tree: Path) -> Path:
+    """Lay out the libraries' headers, empty."""
+    folder = fresh(tree) / HOME / "include"
+    folder.mkdir(parents=True)
+    for name in LIBRARY_HEADERS:
+        (folder / name).touch()
+    return tree
 
 
 def _unpacked(wheels: Sequence[Path], project: str, tree: Path) -> Path:
