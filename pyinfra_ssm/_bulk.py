@@ -80,7 +80,13 @@ def fetch(
     parameters = {"command": [command], "separateOutputStream": ["True"]}
     printout = Printout()
     session = Session(
-        account, target, options.bulk_document, parameters, printout, DEFAULT_PAYLOAD_SIZE
+        account,
+        target,
+        options.bulk_document,
+        parameters,
+        printout,
+        DEFAULT_PAYLOAD_SIZE,
+        outlives_socket=False,  # what is printed meanwhile is lost, and the program stuck
     )
     digest, size = hashlib.sha256(), 0
     try:

@@ -21,6 +21,10 @@ class SessionEnded(SSMError):
     """The session is over. What was asked of it before may or may not have been done."""
 
 
+class Interrupted(SSMError):
+    """The user wants out: nothing is tried again."""
+
+
 class NotSent(SessionEnded):
     """The session was over before anything of the request had left: asking again is safe."""
 

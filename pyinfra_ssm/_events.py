@@ -1,7 +1,8 @@
-"""What a data channel tells its owner, in the past tense."""
+"""What a data channel tells its owner, in the past tense, and who is told."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from pyinfra_ssm._messages import PayloadType
 from pyinfra_ssm._payloads import decode_exit_code, decode_flag
@@ -90,3 +91,20 @@ def of_stream(payload_type: int, payload: bytes) -> list[Event]:
     """Return the event of a stream payload; none for a type that later agents may add."""
     make = _OF_PAYLOAD.get(payload_type)
     return [make(payload)] if make else []
+
+
+class Receiver(Protocol):
+    """What becomes of a session's output. Called by the session's thread, under its lock."""
+
+    def take(self, event: Event, now: float) -> bytes:
+        """Note what happened; return what to send in answer."""
+
+    def unasked(self, now: float) -> bytes:
+        """Return what to send by now without being asked."""
+
+    def farewell(self) -> bytes:
+        """Return the last thing to send."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether to stop reading for a while."""

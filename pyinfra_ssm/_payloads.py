@@ -6,7 +6,6 @@ https://github.com/aws/amazon-ssm-agent/blob/mainline/agent/session/contracts/mo
 """
 
 import base64
-import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -71,7 +70,7 @@ def _number(members: Mapping[str, Any], key: str, what: str) -> int:
 def _blob(members: Mapping[str, Any], key: str, what: str) -> bytes:
     try:
         return base64.b64decode(_text(members, key, what), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise ProtocolError(f"{what} has a {key} that is not base64") from error
 
 

@@ -13,7 +13,7 @@ from importlib import resources
 from pyinfra_ssm.remote.framing import START
 
 _PACKAGE = "pyinfra_ssm.remote"
-_SERVING = ("framing", "processes", "files", "commands", "main")
+_SERVING = ("framing", "processes", "files", "commands", "surroundings", "main")
 _FETCHING = ("framing", "files", "bulk")
 
 _LOADER = """

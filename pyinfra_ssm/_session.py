@@ -6,35 +6,34 @@ socket is lost or the service closes it, which it does about once an hour
 (https://github.com/aws/session-manager-plugin/issues/135).
 """
 
-import atexit
 import contextlib
 import os
 import random
 import select
 import threading
 import time
-import weakref
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
+from pyinfra_ssm import _leaving
 from pyinfra_ssm._account import Account, Opening, Waiting
 from pyinfra_ssm._channel import Channel
 from pyinfra_ssm._encryption import encryption_context
-from pyinfra_ssm._errors import HostTimeout, NotSent, ServiceError, SessionEnded, SSMError
-from pyinfra_ssm._events import ChannelClosed, DataKeyRequested, Event
+from pyinfra_ssm._errors import (
+    HostTimeout,
+    Interrupted,
+    NotSent,
+    ServiceError,
+    SessionEnded,
+    SSMError,
+)
+from pyinfra_ssm._events import ChannelClosed, DataKeyRequested, Event, Receiver
+from pyinfra_ssm._liveness import SOCKET_PATIENCE, Liveness, Verdict
 from pyinfra_ssm._websocket import SocketLost, Websocket
 
 # Seconds between looks at what may be due. Most turns come sooner, for their own reasons.
 _LOOK_EVERY = 5.0
-# Seconds between pings on a silent socket. Address translation forgets a connection after some
-# minutes; the plug-in's five are too many for some.
-_PING_EVERY = 60.0
-# Seconds without a byte after which a socket that owes us one is taken for dead.
-_SOCKET_PATIENCE = 20.0
-# Seconds without an acknowledgement after which the host is: the service keeps a socket open for
-# an agent that is gone (a reboot ends its sessions without a word).
-_HOST_PATIENCE = 45.0
 # For how long a lost socket is replaced before the session is given up. A change of networks or a
 # laptop's sleep ends sooner; the agent keeps the session meanwhile.
 _RECONNECT_LIMIT = 120.0
@@ -48,25 +47,6 @@ real_waiting = Waiting(time.sleep, random.random)
 new_lock = threading.Lock
 monotonic = time.monotonic
 
-_open_sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
-
-
-class Receiver(Protocol):
-    """What becomes of a session's output. Called by the session's thread, under its lock."""
-
-    def take(self, event: Event, now: float) -> bytes:
-        """Note what happened; return what to send in answer."""
-
-    def unasked(self, now: float) -> bytes:
-        """Return what to send by now without being asked."""
-
-    def farewell(self) -> bytes:
-        """Return the last thing to send."""
-
-    @property
-    def is_full(self) -> bool:
-        """Whether to stop reading for a while."""
-
 
 class Session:
     """A session from StartSession to TerminateSession. Any thread may call it."""
@@ -79,20 +59,22 @@ class Session:
         parameters: dict[str, list[str]],
         receiver: Receiver,
         payload_size: int,
+        outlives_socket: bool = True,
     ) -> None:
-        """Start it; raises ServiceError or SessionEnded."""
+        """Start it; raises ServiceError. Unless it `outlives_socket`, it ends with its first."""
         self.ended: SSMError | None = None
         self._is_over_there = False  # nothing is left to terminate
         self._closing = False
+        self._outlives_socket = outlives_socket
         self._changed = threading.Condition()
         self._account, self._target, self._receiver = account, target, receiver
         opening = account.start_session(target, document, parameters)
         self.session_id = opening.session_id
-        _open_sessions.add(self)
+        _leaving.register(self)
         epoch = time.time() - time.monotonic()
         self._channel = Channel(uuid4(), uuid4, epoch=epoch, payload_size=payload_size)
         self._socket: Websocket | None = None
-        self._heard = self._pinged = self._owed_since = self._heard_host = time.monotonic()
+        self._liveness = Liveness(time.monotonic())
         self._wake_reader, self._wake_writer = os.pipe()
         for fd in (self._wake_reader, self._wake_writer):
             os.set_blocking(fd, False)
@@ -106,7 +88,7 @@ class Session:
         view = memoryview(data)
         with self._changed:
             if self.ended is not None:
-                raise NotSent(str(self.ended)) from self.ended
+                raise self._ending(NotSent)
             while view:
                 room = self.wait_for(lambda: self._channel.room or None)
                 self._channel.send(bytes(view[:room]), time.monotonic())
@@ -122,7 +104,7 @@ class Session:
         with self._changed:
             while (taken := take()) is None:
                 if self.ended is not None:
-                    raise SessionEnded(str(self.ended)) from self.ended
+                    raise self._ending(SessionEnded)
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise HostTimeout(f"no answer within {limit:g} s")
@@ -162,13 +144,21 @@ class Session:
             if self.ended is None and len(farewell) <= self._channel.room:
                 self._channel.send(farewell, time.monotonic())
         self._wake()
-        self._thread.join(_SOCKET_PATIENCE)
-        _open_sessions.discard(self)
+        self._thread.join(SOCKET_PATIENCE)
+        _leaving.unregister(self)
         if not self._is_over_there:
             with contextlib.suppress(SSMError):
                 self._account.terminate_session(self.session_id)
         for fd in (self._wake_reader, self._wake_writer):
             os.close(fd)
+
+    def abandon(self) -> None:
+        """Let go of all who wait; does not wait itself, as it is called by a signal handler."""
+        self.ended = self.ended or Interrupted("interrupted")
+        self._wake()
+
+    def _ending(self, kind: type[SSMError]) -> SSMError:
+        return self.ended if isinstance(self.ended, Interrupted) else kind(str(self.ended))
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):  # full: it will wake up; closed: it has ended
@@ -237,23 +227,19 @@ class Session:
         unasked = self._receiver.unasked(now)
         if unasked and len(unasked) <= self._channel.room:
             self._channel.send(unasked, now)
-        unacknowledged = len(self._channel.window) > 0
-        if not unacknowledged and self._pinged <= self._heard:
-            self._owed_since = now
-        if now - max(self._owed_since, self._heard) > _SOCKET_PATIENCE:
-            raise SocketLost("silence")
-        if unacknowledged and now - max(self._owed_since, self._heard_host) > _HOST_PATIENCE:
-            raise SessionEnded("the host stopped answering; it may have rebooted")
-        if now - max(self._heard, self._pinged) > _PING_EVERY:
-            self._pinged = now
-            self._socket.ping()
+        match self._liveness.verdict(now, len(self._channel.window) > 0):
+            case Verdict.PING:
+                self._socket.ping()
+            case Verdict.SOCKET_DEAD:
+                raise SocketLost("silence")
+            case Verdict.HOST_DEAD:
+                raise SessionEnded("the host stopped answering; it may have rebooted")
 
     def _take(self, frames: list[bytes]) -> None:
         now = time.monotonic()
         with self._changed:
-            self._heard = now
+            self._liveness.hear(now, from_host=bool(frames))
             for raw in frames:
-                self._heard_host = now
                 for event in self._channel.receive(raw, now):
                     self._dispatch(event, now)
             self._changed.notify_all()
@@ -287,12 +273,14 @@ class Session:
         self._socket = Websocket(opening.url)
         now = time.monotonic()
         with self._changed:
-            self._heard = self._owed_since = self._heard_host = now
+            self._liveness.renew(now)
             for event in self._channel.connected(opening.token, now):
                 self._dispatch(event, now)
 
     def _reconnect(self) -> None:
         """Resume the session on a new socket; raises SessionEnded when that does not work."""
+        if not self._outlives_socket:
+            raise SessionEnded("its connection was lost")
         give_up, delay = time.monotonic() + _RECONNECT_LIMIT, _FIRST_DELAY
         while not self._closing:
             try:
@@ -312,10 +300,3 @@ class Session:
                 raise SessionEnded(f"its connection was lost and could not be resumed: {reason}")
             self._nap([self._wake_reader], delay * (0.5 + random.random() / 2))
             delay = min(delay * 2, _LONGEST_DELAY)
-
-
-@atexit.register
-def _close_all() -> None:
-    """Leave no session behind, whatever ends this process; each would live on for its limit."""
-    for session in list(_open_sessions):
-        session.close()

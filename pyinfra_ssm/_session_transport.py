@@ -289,4 +289,6 @@ def explain_start(ending: str, noise: str) -> str:
     said = " ".join(noise.split())[-400:]
     remedy = next((text for sign, text in _REMEDIES.items() if sign in said), "")
     shown = f'; the host said "{said}"' if said else ""
-    return f"could not start our program in a session: {ending}{shown}. {remedy}".rstrip()
+    return (
+        f"could not start our program in a session: {ending.rstrip('.')}{shown}. {remedy}".rstrip()
+    )

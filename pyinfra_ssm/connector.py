@@ -4,7 +4,7 @@ import functools
 import sys
 from collections.abc import Iterator
 from io import IOBase
-from typing import IO, TYPE_CHECKING, Any, TypedDict, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from pyinfra import logger
 from pyinfra.api.command import StringCommand
@@ -12,7 +12,7 @@ from pyinfra.api.exceptions import ConnectError, InventoryError
 from pyinfra.api.output import echo, format_text
 from pyinfra.api.state import StateStage
 from pyinfra.api.util import get_file_io
-from pyinfra.connectors.base import BaseConnector, DataMeta
+from pyinfra.connectors.base import BaseConnector
 from pyinfra.connectors.util import (
     CommandOutput,
     execute_command_with_sudo_retry,
@@ -21,12 +21,12 @@ from pyinfra.connectors.util import (
 )
 
 from pyinfra_ssm import targets
-from pyinfra_ssm._account import Account
+from pyinfra_ssm._accounts import account_of
 from pyinfra_ssm._errors import SSMError
+from pyinfra_ssm._knobs import KNOBS, ConnectorData
 from pyinfra_ssm._output import Lines, stdin_bytes
 from pyinfra_ssm._prefetch import Foresight, Memory, default_folder
 from pyinfra_ssm._reach import Choice, reach
-from pyinfra_ssm._session import new_lock, real_waiting
 from pyinfra_ssm._session_transport import SessionTransport
 from pyinfra_ssm._transport import Ending, Request, SessionOptions, Stream, Transport
 
@@ -37,46 +37,6 @@ if TYPE_CHECKING:
 
 class HostError(OSError):
     """This host failed; pyinfra shows the text and goes on with the others."""
-
-
-class ConnectorData(TypedDict):
-    ssm_target: str | None
-    ssm_region: str | None
-    ssm_profile: str | None
-    ssm_transport: str
-    ssm_document: str
-    ssm_bulk_document: str
-    ssm_python: str
-    ssm_payload_size: int
-    ssm_prefetch: bool
-    ssm_return_limit: int
-    ssm_secrets_in_history: bool
-
-
-KNOBS: dict[str, DataMeta] = {
-    "ssm_target": DataMeta("Instance id; taken from the host's name"),
-    "ssm_region": DataMeta("AWS region; None is what boto3 finds"),
-    "ssm_profile": DataMeta("Profile of ~/.aws/config; None is what boto3 finds"),
-    "ssm_transport": DataMeta("auto, session or run-command", "auto"),
-    "ssm_document": DataMeta(
-        "Session document that runs its parameter `command` on a terminal",
-        "AWS-StartInteractiveCommand",
-    ),
-    "ssm_bulk_document": DataMeta(
-        "Session document for large downloads; empty for none", "AWS-StartNonInteractiveCommand"
-    ),
-    "ssm_python": DataMeta("Python 3.7 or later on the host", "python3"),
-    "ssm_payload_size": DataMeta(
-        "Bytes of input in one frame; 0 is 1024, or more once more is seen to pass", 0
-    ),
-    "ssm_prefetch": DataMeta("Ask for the facts of the last run all at once", True),
-    "ssm_return_limit": DataMeta(
-        "Seconds to wait, in a run, for a host to come back after a reboot", 300
-    ),
-    "ssm_secrets_in_history": DataMeta(
-        "Let secrets go through Run Command, whose history keeps them", False
-    ),
-}
 
 
 class SSMConnector(BaseConnector):
@@ -309,15 +269,6 @@ def _asked_by_a_fact() -> bool:
     frame = sys._getframe(2)  # the caller of run_shell_command: Host's method of that name
     caller = frame.f_back
     return caller is not None and caller.f_globals.get("__name__") == "pyinfra.api.facts"
-
-
-_lock = new_lock()
-
-
-@functools.cache
-def account_of(profile: str | None, region: str | None) -> Account:
-    """Return the account that all hosts with this profile and region share."""
-    return Account(profile, region, real_waiting, _lock)
 
 
 def _tagged(tag: str) -> list[str]:

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 
-from pyinfra_ssm.remote.files import Outgoing
+from pyinfra_ssm.remote.files import Outgoing, describe_failure
 from pyinfra_ssm.remote.framing import Frame, Kind, armour
 
 
@@ -22,8 +22,7 @@ def main(argument: str) -> None:
         for data in iter(outgoing.read, b""):
             _print(Frame(Kind.CONTENT, 0, data))
     except (OSError, KeyError) as error:
-        failure = {"errno": getattr(error, "errno", None), "text": str(error)}
-        _print(Frame(Kind.FAILED, 0, json.dumps(failure).encode()))
+        _print(Frame(Kind.FAILED, 0, json.dumps(describe_failure(error)).encode()))
         sys.exit(1)
     _print(Frame(Kind.CONTENT_END, 0, json.dumps(outgoing.ending()).encode()))
 

@@ -122,6 +122,13 @@ class Outgoing:
         self._file.close()
 
 
+def describe_failure(error: Exception) -> dict[str, Any]:
+    """Return the body of a FAILED frame. Paths are left out: whoever asked knows which it was."""
+    if isinstance(error, OSError):
+        return {"errno": error.errno, "text": error.strerror or str(error)}
+    return {"errno": None, "text": str(error.args[0]) if error.args else repr(error)}
+
+
 def _regular(path: bytes) -> os.stat_result | None:
     """Return what a regular file is like, None if there is none; anything else is an OSError."""
     try:

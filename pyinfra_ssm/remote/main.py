@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import platform
-import pwd
 import select
 import signal
 import sys
@@ -16,8 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 from pyinfra_ssm.remote.commands import READ_SIZE, Command
-from pyinfra_ssm.remote.files import Incoming, Outgoing
+from pyinfra_ssm.remote.files import Incoming, Outgoing, describe_failure
 from pyinfra_ssm.remote.framing import CHUNK, Decoder, Frame, FramingError, Kind, armour
+from pyinfra_ssm.remote.surroundings import describe, settle
 
 # Output that waits for the terminal. Beyond it nothing more is read from commands and files.
 OUTBOX_LIMIT = 4 * CHUNK
@@ -253,9 +252,7 @@ class Program:
     def _fail(self, ident: int, error: Exception) -> None:
         if ident in self._incoming:
             self._incoming.pop(ident).abandon()
-        text = str(error.args[0]) if isinstance(error, KeyError) else str(error)
-        body = {"errno": getattr(error, "errno", None), "text": text}
-        self._send_json(Kind.FAILED, ident, body)
+        self._send_json(Kind.FAILED, ident, describe_failure(error))
 
     def _send_json(self, kind: Kind, ident: int, body: dict[str, Any]) -> None:
         self._send(kind, ident, json.dumps(body).encode())
@@ -271,27 +268,6 @@ class Program:
             return
         except OSError:
             self._leaving = True
-
-
-def describe() -> dict[str, Any]:
-    """Return what the connector wants to know of this host before the first command."""
-    boot = ""
-    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
-        boot = file.read().strip()
-    return {
-        "python": platform.python_version(),
-        "uid": os.getuid(),
-        "sudo": "SUDO_USER" in os.environ,
-        "boot": boot,
-    }
-
-
-def settle() -> None:
-    """Be as a login over SSH would be: at home, and without sudo's traces in the environment."""
-    for name in [name for name in os.environ if name.startswith("SUDO_")]:
-        del os.environ[name]
-    with contextlib.suppress(KeyError, OSError):
-        os.chdir(pwd.getpwuid(os.getuid()).pw_dir)
 
 
 def main() -> None:

@@ -1,0 +1,78 @@
+"""Ending every session, whatever ends this process: each would live on until its idle limit."""
+
+import atexit
+import contextlib
+import signal
+import weakref
+from types import FrameType
+from typing import Protocol
+
+
+class Leaver(Protocol):
+    """Something that must not be left open."""
+
+    def abandon(self) -> None:
+        """Let go of all who wait for it. Called by a signal handler: must not wait."""
+
+    def close(self) -> None:
+        """End it, here and there."""
+
+
+_open: "weakref.WeakSet[Leaver]" = weakref.WeakSet()
+_is_watching = False
+
+
+def register(leaver: Leaver) -> None:
+    _open.add(leaver)
+    _watch()
+
+
+def unregister(leaver: Leaver) -> None:
+    _open.discard(leaver)
+
+
+def _watch() -> None:
+    """Take part in the handling of signals, from the first session on."""
+    global _is_watching
+    if _is_watching:
+        return
+    _is_watching = True
+    atexit.register(_close_all)
+    # Not in the main thread: then whoever is there has to close what it opened.
+    with contextlib.suppress(ValueError):
+        _chain(signal.SIGINT)
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, _exit)
+
+
+def _chain(number: int) -> None:
+    """Before the handler that is there, let waiting commands go.
+
+    pyinfra's own leaves the running greenlet in a pool that its disconnect_all() then waits for:
+    with one host, Ctrl-C would wait for the command's end.
+    """
+    previous = signal.getsignal(number)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        _abandon_all()
+        if callable(previous):
+            previous(number, frame)
+
+    if callable(previous):
+        signal.signal(number, handle)
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    """Turn the signal into an ordinary exit, so that what cleans up is run."""
+    _abandon_all()
+    raise SystemExit(128 + number)
+
+
+def _abandon_all() -> None:
+    for leaver in list(_open):
+        leaver.abandon()
+
+
+def _close_all() -> None:
+    for leaver in list(_open):
+        leaver.close()

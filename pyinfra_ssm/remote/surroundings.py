@@ -1,0 +1,30 @@
+"""Where the program finds itself on the host."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import pwd
+from typing import Any
+
+
+def describe() -> dict[str, Any]:
+    """Return what the connector wants to know of this host before the first command."""
+    boot = ""
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
+        boot = file.read().strip()
+    return {
+        "python": platform.python_version(),
+        "uid": os.getuid(),
+        "sudo": "SUDO_USER" in os.environ,
+        "boot": boot,
+    }
+
+
+def settle() -> None:
+    """Be as a login over SSH would be: at home, and without sudo's traces in the environment."""
+    for name in [name for name in os.environ if name.startswith("SUDO_")]:
+        del os.environ[name]
+    with contextlib.suppress(KeyError, OSError):
+        os.chdir(pwd.getpwuid(os.getuid()).pw_dir)
