@@ -14,6 +14,7 @@ from typing import Any
 
 import requests
 
+from files.bench import smoke
 from files.bench.text import unexpected
 from group_data import cpu
 from tests.container import engine as engines
@@ -142,7 +143,7 @@ def summarise(
     first: Run,
     second: Run,
     answer: str,
-    smoke: Mapping[str, Any],
+    figures: Mapping[str, Any],
     complaints: Sequence[str],
 ) -> dict[str, Any]:
     """Return the content of .try/summary.json."""
@@ -153,7 +154,7 @@ def summarise(
         "changes": {"first": list(first.changed), "second": list(second.changed)},
         "question": cpu.question,
         "answer": answer,
-        "smoke": dict(smoke),
+        "smoke": dict(figures),
     }
 
 
@@ -179,6 +180,7 @@ def report(summary: Mapping[str, Any], host: Host, port: int) -> str:
     """Return what a person is told at the end."""
     inside = f"{host.engine.program} exec -it {host.name}"
     changes = summary["changes"]
+    smoke_line = smoke.summary(summary["smoke"]) if summary["smoke"] else "none on record"
     verdict = "all is well" if summary["ok"] else "; ".join(summary["complaints"])
     return f"""
 {summary["question"]}
@@ -186,7 +188,7 @@ def report(summary: Mapping[str, Any], host: Host, port: int) -> str:
 
 First run: {len(changes["first"])} operations changed something; second run: \
 {len(changes["second"])}. Verdict: {verdict}.
-Smoke check: {smoke_line(summary["smoke"])}
+Smoke check: {smoke_line}
 
 Where to look
   API            http://127.0.0.1:{port}/v1
@@ -195,11 +197,6 @@ Where to look
   this summary   {FOLDER.name}/summary.json
 Remove it all: make clean-try
 """
-
-
-def smoke_line(smoke: Mapping[str, Any]) -> str:
-    """Return the figures of a smoke record in one line."""
-    return json.dumps(smoke) if smoke else "none on record"
 
 
 if __name__ == "__main__":
