@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from pyinfra_ssm.emulator.documents import DOCUMENTS, SessionDocument
+from pyinfra_ssm.emulator.documents import DOCUMENTS, SHELL_DOCUMENT, SessionDocument
 from pyinfra_ssm.emulator.errors import ApiError
 from pyinfra_ssm.emulator.faults import Faults
 from pyinfra_ssm.emulator.instances import Instance
@@ -88,7 +88,8 @@ class Account:
         if self._throttle_left > 0:
             self._throttle_left -= 1
             raise ApiError("ThrottlingException", "Rate exceeded")
-        if action in self.faults.denied:
+        with_document = f"{action}:{parameters.get('DocumentName', SHELL_DOCUMENT)}"
+        if {action, with_document} & set(self.faults.denied):
             raise ApiError(
                 "AccessDeniedException",
                 f"User: arn:aws:sts::{ACCOUNT_ID}:assumed-role/role/user is not authorized to "
@@ -119,9 +120,7 @@ class Account:
     async def reboot(self, host: Host, seconds: float) -> None:
         """End all that runs on a host, without a word to the clients, and keep it away a while."""
         self.restart_agent(host, seconds)
-        ours = [each for each in self.sessions.values() if each.host is host]
-        await asyncio.gather(*(session.die() for session in ours))
-        await reap(host.machine, self.mark)
+        await self._end([each for each in self.sessions.values() if each.host is host], [host])
 
     async def reset(self) -> None:
         """Be as at the start: end what runs, forget what was, take back every change."""
@@ -140,7 +139,13 @@ class Account:
             host.machine.close()
 
     async def _end_all(self) -> None:
-        await asyncio.gather(*(session.die() for session in self.sessions.values()))
-        await asyncio.gather(*(each.die() for each in self.invocations.values()))
         if self.sessions or self.invocations:
-            await asyncio.gather(*(reap(host.machine, self.mark) for host in self.hosts.values()))
+            await self._end(list(self.sessions.values()), list(self.hosts.values()))
+        await asyncio.gather(*(each.die() for each in self.invocations.values()))
+
+    async def _end(self, sessions: "Sequence[Session]", hosts: Sequence[Host]) -> None:
+        """Kill all that runs on hosts while the sessions still hold it together."""
+        for session in sessions:
+            session.has_ended = True  # so that no client hears of it
+        await asyncio.gather(*(reap(host.machine, self.mark) for host in hosts))
+        await asyncio.gather(*(session.die() for session in sessions))

@@ -26,7 +26,8 @@ class Faults:
     max_frame_bytes: int | None = None
     # So many API calls from now on get ThrottlingException (EC2: RequestLimitExceeded).
     throttle_first: int = 0
-    # Names of API actions that get AccessDeniedException (EC2: UnauthorizedOperation).
+    # API actions that get AccessDeniedException (EC2: UnauthorizedOperation), such as
+    # "SendCommand", or with one document only: "StartSession:AWS-StartInteractiveCommand".
     denied: tuple[str, ...] = ()
     # Instance ids whose agent is not connected; "*" for all.
     not_connected: tuple[str, ...] = ()

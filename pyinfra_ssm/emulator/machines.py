@@ -10,25 +10,41 @@ from typing import Protocol
 from pyinfra_ssm.emulator.stand_ins import StandIns
 
 SSM_USER = "ssm-user"  # whom the agent creates for sessions, with NOPASSWD sudo
-# Names the session in the environment of its processes, so that they can be found again; the real
-# agent sets no such variable.
+# Names the session in the environment of its processes on this machine, so that they can be found
+# again; the real agent sets no such variable.
 MARK = "SSM_EMULATOR_SESSION"
+# In a container a shell stays above the command, with the mark in its arguments: they can be read
+# by everybody, while not even root can read the environment of sudo without CAP_SYS_PTRACE.
+_KEEPER = ["sh", "-c", '"$@"; exit $?']
+_KEEPER_NAME = "ssm-emulator:"
 _TERMINAL_ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
 
-# $1: beginning of the mark, $2: signal, $3: how many processes, oldest first; 0 for all. Exit
-# status 1 if there is none.
-_SIGNAL_SCRIPT = f"""
-cd /proc
-pids=$(grep -lzs "^{MARK}=$1" [0-9]*/environ | cut -d/ -f1 | sort -n)
-[ -n "$pids" ] || exit 1
-[ "$3" = 0 ] || pids=$(echo "$pids" | head -n "$3")
-for pid in $pids; do kill -s "$2" "$pid" 2>/dev/null; done
-exit 0
+# $1: beginning of the mark. Print the ids of processes that have it, oldest first.
+_FIND_BY_ENVIRONMENT = (
+    f"""cd /proc && grep -lzs "^{MARK}=$1" [0-9]*/environ | cut -d/ -f1 | sort -n"""
+)
+# The engine's client has the same argument, and shows up where it shares the process ids.
+_FIND_KEEPERS = f"""cd /proc
+for pid in $(grep -lzs "^{_KEEPER_NAME}$1" [0-9]*/cmdline | cut -d/ -f1 | sort -n); do
+    [ "$(head -c 2 "$pid/cmdline")" != sh ] || echo "$pid"
+done"""
+# ... $2: signal, for the command below the first keeper.
+_SIGNAL_KEPT = f"""keeper=$({_FIND_KEEPERS} | head -n 1)
+[ -n "$keeper" ] && kill -s "$2" $(cat "/proc/$keeper/task/$keeper/children") """
+# $@: process ids. Their descendants go too: what runs below sudo has lost the mark.
+_KILL_TREES = """
+tree() {
+    for pid in "$@"; do echo "$pid"; done
+    for pid in "$@"; do tree $(cat /proc/"$pid"/task/*/children 2>/dev/null); done
+}
+kill -s KILL $(tree "$@") 2>/dev/null
 """
 
 
 class Machine(Protocol):
     """What the agent needs of the operating system that it runs on."""
+
+    find_script: str  # prints the ids of the processes whose mark begins with $1
 
     def command(
         self, argv: Sequence[str], *, mark: str, elevated: bool, terminal: bool, cwd: str = "/"
@@ -45,6 +61,8 @@ class Machine(Protocol):
 class ThisMachine:
     """Runs commands here, as the user who runs the emulator, with stand-ins for what must not run
     here or is missing here (see stand_ins.py); `reboot_url` is where `reboot` asks for one."""
+
+    find_script = _FIND_BY_ENVIRONMENT
 
     def __init__(self, extra: Mapping[str, str], reboot_url: str) -> None:
         self._extra = dict(extra)
@@ -72,6 +90,8 @@ class Container:
     `engine` is the command line of the engine, for example `podman --runtime runc`.
     """
 
+    find_script = _FIND_KEEPERS
+
     def __init__(self, name: str, engine: str, extra: Mapping[str, str]) -> None:
         self._name = name
         self._engine = shlex.split(engine)
@@ -93,14 +113,15 @@ class Container:
     ) -> list[str]:
         user = "root" if elevated or self._user is None else self._user
         home = "/root" if user == "root" else f"/home/{user}"
-        variables = _TERMINAL_ENVIRONMENT | {"HOME": home} | self._extra | {MARK: mark}
+        variables = _TERMINAL_ENVIRONMENT | {"HOME": home} | self._extra
         flags = ["--interactive", "--tty"] if terminal else []
         env = [part for name, value in variables.items() for part in ("--env", f"{name}={value}")]
         where = ["--user", user, "--workdir", cwd]
-        return [*self._engine, "exec", *flags, *where, *env, self._name, *argv]
+        keeper = [*_KEEPER, _KEEPER_NAME + mark] if mark else []
+        return [*self._engine, "exec", *flags, *where, *env, self._name, *keeper, *argv]
 
     def environment(self, mark: str) -> dict[str, str]:
-        del mark  # goes to the container by --env; the engine itself keeps our environment
+        del mark  # is in the command; the engine itself keeps our environment
         return dict(os.environ)
 
     def close(self) -> None:
@@ -123,19 +144,6 @@ class Place:
     def environment(self) -> dict[str, str]:
         return self.machine.environment(self.mark)
 
-    async def signal(self, signal: str, at_most: int) -> None:
-        """Signal the oldest of these processes, at most so many of them; 0 is no limit.
-
-        Their own user looks for them, then root, whom `exec sudo` has made one or the other: in a
-        container that is not privileged, root cannot read the environment of another user.
-        """
-        script = ["sh", "-c", _SIGNAL_SCRIPT, "sh", self.mark, signal, str(at_most)]
-        for elevated in (self.elevated, True):
-            look = self.machine.command(script, mark="", elevated=elevated, terminal=False)
-            found = (await _run(look))[0] == 0
-            if found and at_most:
-                return
-
     async def has_program(self, program: str) -> bool:
         """Say whether there is a program on the PATH."""
         look = ["sh", "-c", 'command -v -- "$1"', "sh", program]
@@ -143,9 +151,28 @@ class Place:
         return (await _run(argv, self.machine.environment("")))[0] == 0
 
 
+async def signal_in_container(place: Place, signal: int) -> None:
+    """Send a signal to the command itself, and to nothing that it started."""
+    await _script(place.machine, _SIGNAL_KEPT, place.mark, str(signal), elevated=True)
+
+
+async def kill_as_root(machine: Machine, pid: int) -> None:
+    """Kill a process of this machine that has become root's."""
+    await _run(machine.command(["kill", "-9", str(pid)], mark="", elevated=True, terminal=False))
+
+
 async def reap(machine: Machine, mark: str) -> None:
-    """Kill every process whose mark begins with `mark`."""
-    await Place(machine, mark, elevated=False).signal("KILL", at_most=0)
+    """Kill every process whose mark begins with `mark`, and what they started."""
+    _, printed = await _script(machine, machine.find_script, mark, elevated=True)
+    if found := printed.split():
+        await _script(machine, _KILL_TREES, *found, elevated=True)
+
+
+async def _script(
+    machine: Machine, script: str, *arguments: str, elevated: bool
+) -> tuple[int, str]:
+    argv = ["sh", "-c", script, "sh", *arguments]
+    return await _run(machine.command(argv, mark="", elevated=elevated, terminal=False))
 
 
 async def _run(

@@ -12,7 +12,7 @@ from pyinfra_ssm.emulator.agent import Agent
 from pyinfra_ssm.emulator.descriptors import Descriptor
 from pyinfra_ssm.emulator.machines import Place
 from pyinfra_ssm.emulator.output_filter import OutputFilter
-from pyinfra_ssm.emulator.processes import Process, interrupt, kill, start
+from pyinfra_ssm.emulator.processes import Process, kill, send_signal, start
 from pyinfra_ssm.emulator.terminal import PAUSE, PAYLOAD_SIZE
 
 # Input bytes that become signals; all other input is acknowledged and dropped.
@@ -55,7 +55,7 @@ class NonInteractive:
         if message.payload_type != PayloadType.OUTPUT or not codes or self._process is None:
             return True
         self._interrupted = True
-        await interrupt(self._place, self._process, codes[0])
+        await send_signal(self._place, self._process, codes[0])
         await self._process.wait()
         return True
 

@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import os
+import signal
 import struct
 import termios
 import tty
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from pyinfra_ssm.emulator.descriptors import Descriptor
-from pyinfra_ssm.emulator.machines import Container, Place
+from pyinfra_ssm.emulator.machines import Container, Place, kill_as_root, signal_in_container
 
 Process = asyncio.subprocess.Process
 
@@ -65,25 +66,25 @@ def set_size(terminal: Descriptor, columns: int, rows: int) -> None:
     fcntl.ioctl(terminal.fileno(), termios.TIOCSWINSZ, size)
 
 
-async def interrupt(place: Place, process: Process, signal: int) -> None:
+async def send_signal(place: Place, process: Process, number: int) -> None:
     """Send a signal to the command itself, not to its children."""
     if isinstance(place.machine, Container):
-        await place.signal(str(signal), at_most=1)
-    else:
-        with suppress(ProcessLookupError):
-            process.send_signal(signal)
+        await signal_in_container(place, number)
+        return
+    try:
+        process.send_signal(number)
+    except ProcessLookupError:
+        return
+    except PermissionError:  # it has become root's, by sudo
+        await kill_as_root(place.machine, process.pid)
 
 
 async def kill(place: Place, process: Process) -> None:
     """Kill the command as the agent does: the direct child alone, with SIGKILL."""
     if process.returncode is not None:
         return
+    await send_signal(place, process, signal.SIGKILL)
     if isinstance(place.machine, Container):
-        await place.signal("KILL", at_most=1)
-    try:
-        process.kill()
-    except ProcessLookupError:
-        pass
-    except PermissionError:  # it has become root's, by sudo
-        await place.signal("KILL", at_most=1)
+        with suppress(ProcessLookupError):
+            process.kill()  # the engine's client, in case the command was not there yet
     await process.wait()

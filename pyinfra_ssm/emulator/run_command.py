@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pyinfra_ssm.emulator.account import Host
-from pyinfra_ssm.emulator.machines import Container, Place
+from pyinfra_ssm.emulator.machines import Container, Place, reap
 from pyinfra_ssm.emulator.processes import kill, start
 
 STDOUT_LIMIT = 24_000  # characters
@@ -136,7 +136,7 @@ class Invocation:
 
     async def _kill_group(self, pid: int) -> None:
         if isinstance(self._place.machine, Container):
-            await self._place.signal("KILL", at_most=0)
+            await reap(self._place.machine, self._place.mark)
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
 

@@ -38,6 +38,17 @@ def test_a_denied_action_is_denied_and_the_others_are_not(start: Callable[..., E
     assert ssm.get_connection_status(Target=DEFAULT_ID)["Status"] == "connected"
 
 
+def test_one_document_alone_can_be_denied(start: Callable[..., Emulator]) -> None:
+    ssm = service(start(denied=["StartSession:AWS-StartInteractiveCommand"]), "ssm")
+    with pytest.raises(ClientError, match="AccessDeniedException"):
+        ssm.start_session(
+            Target=DEFAULT_ID,
+            DocumentName="AWS-StartInteractiveCommand",
+            Parameters={"command": ["sh"]},
+        )
+    assert ssm.start_session(Target=DEFAULT_ID)["TokenValue"]
+
+
 def test_the_first_calls_are_throttled(start: Callable[..., Emulator]) -> None:
     ssm = service(start(throttle_first=2), "ssm")
     for _ in range(2):
