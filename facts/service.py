@@ -19,7 +19,7 @@ class Record(TypedDict):
     """What one file was when the process started."""
 
     version: str  # inode, time and size: equal exactly while nobody wrote or replaced the file
-    sha256: str  # "" where the service's user may not read it
+    sha256: str  # of its essence, without comments; "" where the service's user may not read it
 
 
 class Answer(TypedDict):

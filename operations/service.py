@@ -12,6 +12,7 @@ from pyinfra.api.operation import OperationMeta
 from facts.service import Record, Service, ServiceFacts
 from failures import explain
 from files.health.service_health import nonsense
+from files.service.check_start import essence
 from known_failures import GENERAL, SERVING
 from operations.steps import Step, carry_out, changes
 from operations.unit_steps import differs, unit_steps
@@ -177,7 +178,7 @@ def _stale_files(found: Service, wanted: Wanted) -> list[str]:
         return ["it was not started by this unit"]
     reasons = []
     for path, text in wanted.texts.items():
-        if differs(_recorded(record, path)["sha256"], text):
+        if differs(_recorded(record, path)["sha256"], essence(text)):
             reasons.append(f"it was started from another {path}")
     for path in wanted.serves_from:
         if _recorded(record, path)["version"] != found["versions"].get(path, ""):

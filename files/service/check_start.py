@@ -61,8 +61,17 @@ def gpu_problem(wanted: int, root: str = "/") -> str:
     return ""
 
 
+def essence(text: str) -> str:
+    """Return a unit or an environment file without what systemd does not read.
+
+    Another comment is no reason to load a model anew.
+    """
+    kept = (line for line in text.splitlines() if line.strip() and line[0] not in "#;")
+    return "\n".join(kept)
+
+
 def record(paths: list[str]) -> dict[str, dict[str, str]]:
-    """Return version and, where this user may read it, SHA-256 of each file."""
+    """Return version and, where this user may read it, SHA-256 of the essence of each file."""
     return {path: {"version": _version(path), "sha256": _digest(path)} for path in paths}
 
 
@@ -76,13 +85,13 @@ def _version(path: str) -> str:
 
 def _digest(path: str) -> str:
     try:
-        with open(path, "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return hashlib.sha256(essence(file.read()).encode()).hexdigest()
     except OSError:
         return ""
 
 
-def main() -> int:
+def main(words: list[str] | None = None) -> int:
     """Return 0 after writing the record, 1 after saying why the server cannot start."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--stamp", required=True, help="the build's stamp")
@@ -90,7 +99,7 @@ def main() -> int:
     parser.add_argument("--gpus", type=int, required=True, help="0: serve from the CPU")
     parser.add_argument("--record", required=True, help="file to write")
     parser.add_argument("--watch", nargs="*", default=[], help="files that the server serves from")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     problems = [
         stamp_problem(options.stamp),
         checkpoint_problem(options.checkpoint),

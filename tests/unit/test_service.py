@@ -12,7 +12,7 @@ UNIT_PATH = f"/etc/systemd/system/{UNIT}"
 DROP_INS = f"{UNIT_PATH}.d"
 STAMP = "/var/lib/vllm-g5g/build.json"
 KEY = "/etc/vllm-g5g/api-key.env"
-TEXT = "[Service]\n"
+TEXT = "# Managed\n\n[Service]\n"
 WANTED = Wanted(
     unit=UNIT,
     unit_file=UNIT_PATH,
@@ -44,7 +44,7 @@ def running(**changes: Any) -> Any:
             "environment": {"HF_HUB_OFFLINE": "1", "INVOCATION_ID": "f"},
         },
         "record": {
-            UNIT_PATH: {"version": "1.1.1", "sha256": hashlib.sha256(TEXT.encode()).hexdigest()},
+            UNIT_PATH: {"version": "1.1.1", "sha256": hashlib.sha256(b"[Service]").hexdigest()},
             STAMP: {"version": "2.2.2", "sha256": "s"},
             KEY: {"version": "3.3.3", "sha256": ""},
             DROP_INS: {"version": "", "sha256": ""},
