@@ -102,6 +102,12 @@ class Emulator:
         sessions: list[dict[str, Any]] = self._ask("GET", "/sessions")
         return sessions
 
+    @property
+    def faults(self) -> dict[str, Any]:
+        """The faults as they are now, as JSON."""
+        faults: dict[str, Any] = self._ask("GET", "/faults")
+        return faults
+
     def reset(self, **changes: Any) -> None:
         """Be as at the start, but for these faults: for the next test, sooner than a new start."""
         self._ask("POST", "/reset", {})

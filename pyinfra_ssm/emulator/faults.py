@@ -19,7 +19,7 @@ class Faults:
     reordering_ms: float = 20.0
     # Of the generator that decides which messages are hit.
     seed: int = 0
-    # Client sockets are closed this long after they open, as the service does about hourly.
+    # Client sockets opened from now on are closed at this age, as the service does about hourly.
     close_every_s: float | None = None
     close_code: int = 1000
     # A larger websocket message from the client closes its socket with code 1009.

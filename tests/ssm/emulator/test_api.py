@@ -78,6 +78,20 @@ def test_an_instance_can_change_at_run_time(start: Callable[..., Emulator]) -> N
     assert ssm.get_connection_status(Target=DEFAULT_ID)["Status"] == "notconnected"
 
 
+def test_a_reset_takes_everything_back(start: Callable[..., Emulator]) -> None:
+    emulator = start(denied=["SendCommand"])
+    ssm = service(emulator, "ssm")
+    emulator.set_instance(DEFAULT_ID, state="stopped")
+    emulator.restart_agent("i-0000000000000000b", seconds=3600)
+    ssm.get_connection_status(Target=DEFAULT_ID)
+    emulator.reset(page_size=7)
+    assert emulator.calls == emulator.sessions == []
+    assert emulator.faults["denied"] == []
+    assert emulator.faults["page_size"] == 7
+    for target in (DEFAULT_ID, "i-0000000000000000b"):
+        assert ssm.get_connection_status(Target=target)["Status"] == "connected"
+
+
 def test_every_call_is_kept_with_its_parameters(start: Callable[..., Emulator]) -> None:
     emulator = start(denied=["SendCommand"])
     ssm = service(emulator, "ssm")

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from moto.server import ThreadedMotoServer
 
-from pyinfra_ssm._messages import AgentMessage, PayloadType
+from pyinfra_ssm._messages import PayloadType
 from pyinfra_ssm._payloads import (
     ActionStatus,
     ActionType,
@@ -34,8 +34,8 @@ class Cipher:
         nonce = os.urandom(12)
         return nonce + self._writer.encrypt(nonce, plain, None)
 
-    def decrypt(self, message: AgentMessage) -> bytes:
-        return self._reader.decrypt(message.payload[:12], message.payload[12:], None)
+    def decrypt(self, secret: bytes) -> bytes:
+        return self._reader.decrypt(secret[:12], secret[12:], None)
 
 
 def respond(client: Client, blob: bytes) -> None:
@@ -75,12 +75,8 @@ def encrypted(request: pytest.FixtureRequest, start: Start) -> Iterator[tuple[Em
     server.stop()
 
 
-def test_input_and_output_are_encrypted(encrypted: tuple[Emulator, str, str]) -> None:
-    emulator, kms_endpoint, key = encrypted
-    client = Client(emulator, "Root-Shell")
-    client.until(lambda: 0 in client.outputs)
-    asked = json.loads(client.outputs[0].payload)["RequestedClientActions"][1]
-    assert asked == {"ActionType": "KMSEncryption", "ActionParameters": {"KMSKeyId": key}}
+def agree(client: Client, kms_endpoint: str, key: str) -> Cipher:
+    """Answer handshake and challenge as a client should; return its cipher."""
     kms = Emulator()
     kms.endpoint_url = kms_endpoint
     made = service(kms, "kms").generate_data_key(
@@ -90,16 +86,25 @@ def test_input_and_output_are_encrypted(encrypted: tuple[Emulator, str, str]) ->
     respond(client, made["CiphertextBlob"])
     client.until(lambda: 1 in client.outputs)
     challenge = EncryptionChallenge.decode(client.outputs[1].payload).challenge
-    secret = cipher.decrypt(AgentMessage("", client.outputs[1].message_id, challenge))
-    proof = EncryptionChallenge(cipher.encrypt(secret)).encode()
+    proof = EncryptionChallenge(cipher.encrypt(cipher.decrypt(challenge))).encode()
     client.send(proof, PayloadType.ENCRYPTION_CHALLENGE_RESPONSE)
+    return cipher
+
+
+def test_input_and_output_are_encrypted(encrypted: tuple[Emulator, str, str]) -> None:
+    emulator, kms_endpoint, key = encrypted
+    client = Client(emulator, "Root-Shell")
+    client.until(lambda: 0 in client.outputs)
+    asked = json.loads(client.outputs[0].payload)["RequestedClientActions"][1]
+    assert asked == {"ActionType": "KMSEncryption", "ActionParameters": {"KMSKeyId": key}}
+    cipher = agree(client, kms_endpoint, key)
     client.until(lambda: 3 in client.outputs)
     complete = HandshakeComplete.decode(client.outputs[2].payload)
     assert complete.customer_message == "This session is encrypted using AWS KMS."
-    assert cipher.decrypt(client.outputs[3]) == b"# "
+    assert cipher.decrypt(client.outputs[3].payload) == b"# "
     client.send(cipher.encrypt(b"echo s''ecret\n"))
     client.until(lambda: 4 in client.outputs)
-    assert cipher.decrypt(client.outputs[4]).startswith(b"secret\n")
+    assert cipher.decrypt(client.outputs[4].payload).startswith(b"secret\n")
     client.close()
 
 

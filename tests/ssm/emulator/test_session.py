@@ -184,16 +184,21 @@ def test_a_bad_line_loses_and_repeats_but_resends_repair_the_output(start: Start
     client.close()
 
 
+_STEPS = """
+cd {folder}
+echo one; until [ -e two ]; do sleep 0.02; done
+echo two; touch wrote2; until [ -e three ]; do sleep 0.02; done
+echo three; exit 4
+"""
+
+
 def test_separate_streams_lose_what_is_written_while_the_socket_is_cut(
     start: Start, tmp_path: Path
 ) -> None:
     """As recorded in 07b, with the command's steps made certain: each waits for a file."""
     emulator = start()
     script = tmp_path / "script"
-    script.write_text(
-        f"echo one; cd {tmp_path}; until [ -e two ]; do sleep 0.02; done; echo two; touch wrote2;"
-        "until [ -e three ]; do sleep 0.02; done; echo three; exit 4"
-    )
+    script.write_text(_STEPS.format(folder=tmp_path))
     client = Client(
         emulator,
         "AWS-StartNonInteractiveCommand",
