@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from files.probes.shared_memory.verdict import TOLERANCE
 from tests.versions.released import each
-from upkeep.prove import LIMIT, TOLERANCE, ProbeFailed, Proof, probe, prove
+from upkeep.prove import LIMIT, ProbeFailed, Proof, probe, prove
 from versions import SUPPORTED
 
 pytestmark = pytest.mark.sm75
@@ -96,9 +97,9 @@ def test_a_patched_version_that_does_not_hold_is_told_in_words() -> None:
         *([error], [error]),
     )
     assert list(broken.faults()) == [
-        "head 512 prefill takes 98,304 bytes of 65,536",
+        "head 512 prefill takes 98,304 bytes of 65,536 a block",
+        "head 512 decode is nan from plain torch, over 1e-03",
         "the patch changes what is compiled for 8.0",
-        "head 512 decode is nan from plain torch",
     ]
     assert "CHANGED" in "\n".join(broken.table())
     assert (

@@ -46,7 +46,7 @@ class TargetOnly(DriverBase):  # type: ignore[misc]  # triton has no type inform
         return self._target
 
     def get_current_device(self) -> int:
-        return 0
+        return -1  # what is compiled is kept by device; no real one has this number
 
     def get_current_stream(self, device: int) -> int:
         return 0
@@ -76,10 +76,13 @@ class Recorder:
 
 
 def measure(module: Any, launch: Launch, capability: Capability) -> list[Compiled]:
-    """Return what each kernel of a launch needs, compiled for that compute capability."""
-    triton.runtime.driver.set_active(TargetOnly(capability))
+    """Return what each kernel of a launch needs, compiled for that compute capability.
+
+    Afterwards Triton can launch nothing until its driver is reset.
+    """
     kernels = {name: getattr(module, name) for name in KERNELS}
     recorders = {name: Recorder(kernel) for name, kernel in kernels.items()}
+    triton.runtime.driver.set_active(TargetOnly(capability))
     vars(module).update(recorders)
     try:
         module.unified_attention(**arguments(launch, torch.float16, "cpu"))

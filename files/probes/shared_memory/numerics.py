@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypedDict
 
 import torch
+import triton
 
 from .launches import PAGE, Launch, arguments
 
@@ -42,6 +43,8 @@ class Observed:
 
 def compare(module: Any, launch: Launch, device: str) -> Compared:
     """Run a launch in float16 on "cpu" (interpreted) or "cuda"; return its distance."""
+    if device == "cuda":
+        triton.runtime.driver.reset_active()  # from one that only compiles
     given = arguments(launch, torch.float16, device)
     kernel = module.kernel_unified_attention
     module.kernel_unified_attention = observed = Observed(kernel)
