@@ -70,7 +70,8 @@ class Cloud:
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=_Quiet)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = Thread(target=self._server.serve_forever, daemon=True)
+        # The interval is how long close() takes.
+        self._thread = Thread(target=self._server.serve_forever, args=[0.01], daemon=True)
         self._thread.start()
 
     def close(self) -> None:

@@ -61,7 +61,7 @@ def metadata() -> Iterator[Metadata]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     held.url = f"http://127.0.0.1:{server.server_port}"
-    thread = Thread(target=server.serve_forever, daemon=True)
+    thread = Thread(target=server.serve_forever, args=[0.01], daemon=True)
     thread.start()
     yield held
     server.shutdown()

@@ -9,6 +9,7 @@ import pytest
 from facts.aws import Aws, AwsError
 from facts.ec2 import Agent
 from facts.ec2_diagnosis import Surroundings, causes
+from operations import ec2_wait
 from operations.ec2_wait import EVERY_S, Clock, poll, until_online, until_state
 from tests.ec2.cloud import Cloud, Fault
 from tests.ec2.test_inventory import launch
@@ -90,10 +91,13 @@ def test_a_spot_interruption_while_waiting_is_told(aws: Aws, cloud: Cloud, hand:
     assert hand.time == 20
 
 
-def test_a_stop_that_never_ends_says_so(aws: Aws, cloud: Cloud, hand: Hand) -> None:
+def test_a_stop_that_never_ends_says_so(
+    aws: Aws, cloud: Cloud, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ec2_wait, "SETTLE_WITHIN_S", 30.0)
     (id,) = launch(aws)
 
-    with pytest.raises(AwsError, match=rf"after 900 s {id} is running"):
+    with pytest.raises(AwsError, match=rf"after 30 s {id} is running"):
         until_state(aws, [id], "stopped", hand.clock, hand.said.append)
 
 
