@@ -1,6 +1,8 @@
 """A plain client of the data channel, for tests of the emulator: it hides nothing."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -32,6 +34,45 @@ def service(emulator: Emulator, name: str) -> Any:
         aws_secret_access_key="testing",
         config=botocore.config.Config(retries={"total_max_attempts": 1}),
     )
+
+
+def is_alive(pid: int) -> bool:
+    """Say whether a process runs; one that only waits for its parent to notice does not."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def non_interactive(emulator: Emulator, command: str, separate: str = "True") -> "Client":
+    """Start a command without a terminal, and shake hands."""
+    client = Client(
+        emulator,
+        "AWS-StartNonInteractiveCommand",
+        command=command,
+        separateOutputStream=separate,
+    )
+    client.shake_hands()
+    return client
+
+
+def assert_interrupt_ends_it(emulator: Emulator) -> None:
+    """Recorded in 12, but for the command that says when it can be interrupted."""
+    client = non_interactive(emulator, "sh -c 'echo up; exec sleep 60'")
+    client.expect(b"up\n")
+    client.send(b"\x03")
+    client.until_closed()
+    assert client.text(PayloadType.EXIT_CODE) == b"EXIT_CODE: 1"
+
+
+def assert_input_is_clean(client: "Client") -> None:
+    """Send every byte to a root shell in raw mode, as in 10, once it says that it is ready."""
+    client.expect(b"# ")
+    client.send(b"PS1=; echo RE''ADY; head -c 256 | od -An -v -tx1 | tr -d ' \\n'; echo E''ND\n")
+    client.expect(b"READY\n")
+    client.send(bytes(range(256)))
+    assert client.expect(b"END\n").endswith(bytes(range(256)).hex().encode() + b"END\n")
+    client.close()
 
 
 class Client:
@@ -131,6 +172,12 @@ class Client:
         while not is_reached():
             assert self.closed is None, f"the session ended: {self.closed}"
             self.receive()
+
+    def until_closed(self) -> str:
+        """Receive until the session ends; return the reason, empty for an ordinary end."""
+        self.until(lambda: self.closed is not None)
+        assert self.closed is not None
+        return str(json.loads(self.closed.payload)["Output"])
 
     def text(self, payload_type: int = PayloadType.OUTPUT) -> bytes:
         """Return what came of one type of payload, in order, up to the first gap."""

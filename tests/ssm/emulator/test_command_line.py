@@ -1,5 +1,4 @@
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import pytest
 
 from pyinfra_ssm.emulator import DEFAULT_ID, Emulator
 from pyinfra_ssm.emulator.command_line import parser
-from tests.ssm.emulator.client import Client
+from tests.ssm.emulator.client import Client, is_alive
 
 ROOT = Path(__file__).parents[3]
 
@@ -41,18 +40,10 @@ def test_a_signal_ends_it_and_every_process_it_started(number: signal.Signals) -
         process.send_signal(number)
         assert process.wait(20) == 0
     assert len(pids) == 2
-    assert not [pid for pid in pids if _is_alive(int(pid))]
+    assert not [pid for pid in pids if is_alive(int(pid))]
 
 
 _INTERACTIVE = "AWS-StartInteractiveCommand"
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
 
 
 def test_it_ends_with_the_process_that_holds_it() -> None:

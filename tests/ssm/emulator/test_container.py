@@ -4,14 +4,17 @@ second terminal of its own and a process that signals to the engine do not reach
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from pyinfra_ssm._messages import PayloadType
 from pyinfra_ssm.emulator import Emulator, Faults, Instance
 from pyinfra_ssm.emulator.machines import Container
-from tests.ssm.emulator.client import Client
+from tests.ssm.emulator.client import (
+    Client,
+    assert_input_is_clean,
+    assert_interrupt_ends_it,
+    is_alive,
+)
 
 ENGINE = f"""#!{sys.executable}
 import json, os, pty, signal, subprocess, sys
@@ -70,27 +73,11 @@ def test_a_session_runs_on_the_terminal_inside_as_ssm_user(emulator: Emulator) -
 
 
 def test_both_terminals_let_every_byte_pass(emulator: Emulator) -> None:
-    client = Client(emulator, command="stty raw -echo; exec sh")
-    client.expect(b"# ")
-    client.send(b"PS1=; echo RE''ADY; head -c 256 | od -An -v -tx1 | tr -d ' \\n'; echo E''ND\n")
-    client.expect(b"READY\n")
-    client.send(bytes(range(256)))
-    assert bytes(range(256)).hex().encode() in client.expect(b"END\n")
-    client.close()
+    assert_input_is_clean(Client(emulator, command="stty raw -echo; exec sh"))
 
 
 def test_an_interrupt_reaches_the_command_inside(emulator: Emulator) -> None:
-    client = Client(
-        emulator,
-        "AWS-StartNonInteractiveCommand",
-        command="sh -c 'echo up; exec sleep 60'",
-        separateOutputStream="True",
-    )
-    client.shake_hands()
-    client.expect(b"up\n")
-    client.send(b"\x03")
-    client.until(lambda: client.closed is not None)
-    assert client.text(PayloadType.EXIT_CODE) == b"EXIT_CODE: 1"
+    assert_interrupt_ends_it(emulator)
 
 
 def test_a_terminated_session_leaves_no_shell_inside(emulator: Emulator) -> None:
@@ -100,13 +87,9 @@ def test_a_terminated_session_leaves_no_shell_inside(emulator: Emulator) -> None
     client.until(lambda: client.text().endswith(b".\r\n# "))
     pid = int(client.text().rpartition(b"pid=")[2].partition(b".")[0])
     client.ssm.terminate_session(SessionId=client.session_id)
-    client.until(lambda: client.closed is not None)
+    client.until_closed()
     emulator.reboot(seconds=0)  # returns once the sessions' processes are gone
-    assert not Path(f"/proc/{pid}").exists() or _is_zombie(pid)
-
-
-def _is_zombie(pid: int) -> bool:
-    return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    assert not is_alive(pid)
 
 
 def test_elevated_commands_run_as_root() -> None:

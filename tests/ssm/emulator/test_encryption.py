@@ -118,9 +118,7 @@ def test_a_data_key_of_another_session_ends_the_session(start: Start) -> None:
         EncryptionContext=context(client) | {"aws:ssm:SessionId": "user-other"},
     )
     respond(client, made["CiphertextBlob"])
-    client.until(lambda: client.closed is not None)
-    assert client.closed is not None
-    assert "Fetching data key failed" in json.loads(client.closed.payload)["Output"]
+    assert "Fetching data key failed" in client.until_closed()
 
 
 def test_a_wrong_answer_to_the_challenge_ends_the_session(start: Start) -> None:
@@ -134,9 +132,7 @@ def test_a_wrong_answer_to_the_challenge_ends_the_session(start: Start) -> None:
     client.until(lambda: 1 in client.outputs)
     wrong = EncryptionChallenge(Cipher(made["Plaintext"]).encrypt(b"guess")).encode()
     client.send(wrong, PayloadType.ENCRYPTION_CHALLENGE_RESPONSE)
-    client.until(lambda: client.closed is not None)
-    assert client.closed is not None
-    assert "does not match" in json.loads(client.closed.payload)["Output"]
+    assert "does not match" in client.until_closed()
 
 
 def test_a_client_that_cannot_encrypt_ends_the_session(start: Start) -> None:
@@ -146,9 +142,7 @@ def test_a_client_that_cannot_encrypt_ends_the_session(start: Start) -> None:
         ActionType.KMS_ENCRYPTION, ActionStatus.UNSUPPORTED, None, "no such thing"
     )
     client.send(HandshakeResponse((refusal,)).encode(), PayloadType.HANDSHAKE_RESPONSE)
-    client.until(lambda: client.closed is not None)
-    assert client.closed is not None
-    assert json.loads(client.closed.payload)["Output"] == (
+    assert client.until_closed() == (
         "KMSEncryption failed on client with status 3 error: no such thing"
     )
 

@@ -43,7 +43,7 @@ def test_bytes_are_clean_both_ways_and_a_flag_ends_the_session(shared: Emulator,
     client.send(everything)
     client.until(lambda: client.text() == everything)
     client.send(SessionFlag.TERMINATE_SESSION.encode(), PayloadType.FLAG)
-    client.until(lambda: client.closed is not None)
+    client.until_closed()
 
 
 def test_input_before_the_handshake_is_acknowledged_and_lost(shared: Emulator, port: int) -> None:
@@ -67,7 +67,5 @@ def test_a_closed_port_is_silence_and_then_an_error(start: Callable[..., Emulato
         port = unused.getsockname()[1]
     client = connect(start(port_refused_s=0.1), port)
     client.shake_hands()
-    client.until(lambda: client.closed is not None)
-    assert client.closed is not None
-    assert "document process failed unexpectedly" in json.loads(client.closed.payload)["Output"]
+    assert "document process failed unexpectedly" in client.until_closed()
     assert client.text() == b""

@@ -12,7 +12,12 @@ import pytest
 
 from pyinfra_ssm._messages import AgentMessage, Flags, MessageType, PayloadType
 from pyinfra_ssm.emulator import Emulator
-from tests.ssm.emulator.client import Client
+from tests.ssm.emulator.client import (
+    Client,
+    assert_input_is_clean,
+    assert_interrupt_ends_it,
+    non_interactive,
+)
 from tests.ssm.vectors import Recorded, recorded
 
 # Left out, with tests of their own: 06b, which never acknowledges; 07 and 07b, which depend on the
@@ -48,7 +53,7 @@ def test_the_agent_answers_as_recorded(shared: Emulator, name: str) -> None:
             _await(client, wanted)
             if not wanted.has_ended:
                 client.ssm.terminate_session(SessionId=client.session_id)
-            client.until(lambda: client.closed is not None)
+            client.until_closed()
         else:
             wanted.add(message)
     assert client.acks == wanted.acks
@@ -131,49 +136,23 @@ def test_output_goes_on_with_its_numbers_after_a_cut(shared: Emulator) -> None:
 
 
 def test_input_is_eight_bit_clean_in_raw_mode(shared: Emulator) -> None:
-    client = Client(shared, "Root-Shell")
-    client.expect(b"# ")
-    client.send(b"PS1=; echo REA''DY; head -c 256 | od -An -v -tx1 | tr -d ' \\n'; echo E''ND\n")
-    client.expect(b"READY\n")
-    client.send(bytes(range(256)))
-    assert bytes(range(256)).hex().encode() + b"END\n" in client.expect(b"END\n")
-    client.close()
+    assert_input_is_clean(Client(shared, "Root-Shell"))
 
 
-def test_exit_codes_are_sent_only_with_separate_streams(shared: Emulator) -> None:
-    for separate, wanted in (("True", b"EXIT_CODE: 3"), ("False", b"")):
-        client = Client(
-            shared,
-            "AWS-StartNonInteractiveCommand",
-            command="sh -c 'exit 3'",
-            separateOutputStream=separate,
-        )
-        client.shake_hands()
-        client.until(lambda client=client: client.closed is not None)  # type: ignore[misc]
-        assert client.text(PayloadType.EXIT_CODE) == wanted
+@pytest.mark.parametrize(("separate", "wanted"), [("True", b"EXIT_CODE: 3"), ("False", b"")])
+def test_exit_codes_are_sent_only_with_separate_streams(
+    shared: Emulator, separate: str, wanted: bytes
+) -> None:
+    client = non_interactive(shared, "sh -c 'exit 3'", separate)
+    assert client.until_closed() == ""
+    assert client.text(PayloadType.EXIT_CODE) == wanted
 
 
 def test_an_interrupted_command_reports_one(shared: Emulator) -> None:
-    client = Client(
-        shared,
-        "AWS-StartNonInteractiveCommand",
-        command="sh -c 'echo up; exec sleep 60'",
-        separateOutputStream="True",
-    )
-    client.shake_hands()
-    client.expect(b"up\n")
-    client.send(b"\x03")
-    client.until(lambda: client.closed is not None)
-    assert client.text(PayloadType.EXIT_CODE) == b"EXIT_CODE: 1"
+    assert_interrupt_ends_it(shared)
 
 
 def test_a_command_killed_by_a_signal_reports_minus_one(shared: Emulator) -> None:
-    client = Client(
-        shared,
-        "AWS-StartNonInteractiveCommand",
-        command="sh -c 'kill -9 $$'",
-        separateOutputStream="True",
-    )
-    client.shake_hands()
-    client.until(lambda: client.closed is not None)
+    client = non_interactive(shared, "sh -c 'kill -9 $$'")
+    client.until_closed()
     assert client.text(PayloadType.EXIT_CODE) == b"EXIT_CODE: -1"

@@ -1,7 +1,5 @@
 """Life and death of sessions: what the service, the line and the host can do to them."""
 
-import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
@@ -12,7 +10,7 @@ import websocket
 from pyinfra_ssm._messages import AgentMessage, PayloadType
 from pyinfra_ssm._payloads import OpenDataChannel
 from pyinfra_ssm.emulator import DEFAULT_ID, Emulator
-from tests.ssm.emulator.client import Client
+from tests.ssm.emulator.client import Client, is_alive, non_interactive
 
 Start = Callable[..., Emulator]
 
@@ -23,20 +21,6 @@ def shell(emulator: Emulator) -> Client:
     client.send(b"PS1=; echo RE''ADY\n")
     client.expect(b"READY\n")
     return client
-
-
-def ending_of(client: Client) -> str:
-    client.until(lambda: client.closed is not None)
-    assert client.closed is not None
-    return str(json.loads(client.closed.payload)["Output"])
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
 
 
 def leader(client: Client) -> int:
@@ -51,7 +35,7 @@ def test_a_terminated_session_says_so_once_and_its_shell_dies(start: Start) -> N
     client = shell(emulator)
     pid = leader(client)
     client.ssm.terminate_session(SessionId=client.session_id)
-    assert ending_of(client) == ""
+    assert client.until_closed() == ""
     assert "TokenValue" not in client.ssm.resume_session(SessionId=client.session_id)
     client.ssm.terminate_session(SessionId=client.session_id)
     emulator.reboot()  # returns once everything of the instance has ended
@@ -85,7 +69,7 @@ def test_input_stays_unacknowledged_while_there_is_no_terminal(start: Start) -> 
     client = Client(start(terminal_delay_s=3600), "Root-Shell")
     client.send(b"echo early\n")
     client.ssm.terminate_session(SessionId=client.session_id)
-    assert ending_of(client) == ""
+    assert client.until_closed() == ""
     assert client.acks == []
 
 
@@ -126,14 +110,14 @@ def test_an_idle_session_is_ended_with_a_reason(start: Start) -> None:
     emulator = start()
     client = shell(emulator)
     emulator.set_faults(idle_timeout_s=0.3)
-    assert "inactivity" in ending_of(client)
+    assert "inactivity" in client.until_closed()
 
 
 def test_a_session_is_ended_at_its_maximum_age(start: Start) -> None:
     emulator = start()
     client = shell(emulator)
     emulator.set_faults(max_session_s=0.3)
-    assert "maximum duration" in ending_of(client)
+    assert "maximum duration" in client.until_closed()
 
 
 def test_an_agent_that_restarts_refuses_sessions_but_keeps_those_it_has(start: Start) -> None:
@@ -199,13 +183,7 @@ def test_separate_streams_lose_what_is_written_while_the_socket_is_cut(
     emulator = start()
     script = tmp_path / "script"
     script.write_text(_STEPS.format(folder=tmp_path))
-    client = Client(
-        emulator,
-        "AWS-StartNonInteractiveCommand",
-        command=f"sh {script}",
-        separateOutputStream="True",
-    )
-    client.shake_hands()
+    client = non_interactive(emulator, f"sh {script}")
     client.expect(b"one\n")
     emulator.cut_sockets()
     (tmp_path / "two").touch()
@@ -213,7 +191,7 @@ def test_separate_streams_lose_what_is_written_while_the_socket_is_cut(
     client.resume()
     client.expect(b"one\ntwo\n")  # was being read when the cut came, so it is sent again
     (tmp_path / "three").touch()
-    assert ending_of(client) == ""
+    assert client.until_closed() == ""
     assert client.text() == b"one\ntwo\n"
     assert client.text(PayloadType.EXIT_CODE) == b"EXIT_CODE: 4"
 
