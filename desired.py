@@ -99,8 +99,7 @@ def source(settings: Settings) -> Source:
 
 def requirements_lock(settings: Settings) -> Path:
     """Return the lock of everything that building and serving needs but torch."""
-    nearest = settings.vllm_version
-    return FILES / "locks" / f"{nearest}-{settings.device}.txt"
+    return FILES / "locks" / versions.lock_of(settings.vllm_version, settings.device)
 
 
 def build(settings: Settings) -> Build:

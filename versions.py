@@ -19,6 +19,10 @@ Evidence = Literal["field", "measured", "source"]
 DEFAULT: Final = "0.27.2rc0"
 
 
+class UnknownVersion(ValueError):
+    """A version that the table does not list, and nobody allowed it by name."""
+
+
 @dataclass(frozen=True)
 class Version:
     """One vLLM version. `tag` names its source in git, `sdist_sha256` its source distribution.
@@ -213,10 +217,17 @@ EXTENSIONS: Final[Mapping[Device, tuple[str, ...]]] = {
 }
 
 
-def lock_of(number: str, device: Device) -> str | None:
-    """Return the file name in files/locks/ of a listed version; None where there is no lock."""
-    listed = CPU_VERSIONS if device == "cpu" else SUPPORTED
-    return f"{number}-{device}.txt" if number in listed else None
+def lock_of(number: str, device: Device) -> str:
+    """Return the file name in files/locks/ of what a version needs; of the nearest if unlisted.
+
+    Raises UnknownVersion for a version that a machine without a GPU cannot be given.
+    """
+    if device == "cpu" and number not in CPU_VERSIONS:
+        raise UnknownVersion(
+            f"vLLM {number!r} has no CPU kernels that we know of, wanted one of "
+            f"{', '.join(CPU_VERSIONS)}: set vllm_version"
+        )
+    return f"{_nearest(number).number}-{device}.txt"
 
 
 def kernels_lock_of(number: str) -> str | None:
@@ -260,10 +271,6 @@ PATCHES: Final = (
 )
 
 
-class UnknownVersion(ValueError):
-    """A version that the table does not list, and nobody allowed it by name."""
-
-
 def find(number: str, *, allow_unlisted: bool = False) -> Version:
     """Return what is known of `number` ("0.32.0", no leading v).
 
@@ -278,15 +285,18 @@ def find(number: str, *, allow_unlisted: bool = False) -> Version:
             f"vLLM {number!r} is not one of {', '.join(SUPPORTED)}. Choose one of these, or set "
             "allow_unlisted_version to try it: the patches and locks were never checked against it."
         )
+    unchecked = replace(_nearest(number), sdist_sha256=None, flash_attention=None)
+    return replace(unchecked, number=number, evidence="source")
+
+
+def _nearest(number: str) -> Version:
+    """Return the newest listed version that is not above `number`, or the oldest of all."""
     try:
         wanted = Number(number)
     except InvalidVersion as error:
         raise UnknownVersion(f"vLLM {number!r} is not a version number such as 0.32.0") from error
     older = [version for version in _TABLE if Number(version.number) <= wanted]
-    nearest = older[-1] if older else _TABLE[0]
-    return replace(
-        nearest, number=number, sdist_sha256=None, flash_attention=None, evidence="source"
-    )
+    return older[-1] if older else _TABLE[0]
 
 
 def patches_for(number: str, device: Device, capability: tuple[int, int] | None) -> list[Patch]:

@@ -198,11 +198,10 @@ def locks(numbers: Iterable[str]) -> Iterator[tuple[Path, Callable[[], str]]]:
     """Yield each lock file of the versions, and what resolves it."""
     for number in numbers:
         version = SUPPORTED[number]
-        for device in TARGETS:
-            if name := lock_of(number, device):
-                yield LOCKS / name, partial(lock, version, device)
-        if name := kernels_lock_of(number):
-            yield LOCKS / name, partial(kernels_lock, version)
+        yield LOCKS / lock_of(number, "cuda"), partial(lock, version, "cuda")
+        if kernels := kernels_lock_of(number):
+            yield LOCKS / lock_of(number, "cpu"), partial(lock, version, "cpu")
+            yield LOCKS / kernels, partial(kernels_lock, version)
 
 
 def main(numbers: list[str]) -> None:

@@ -20,15 +20,15 @@ from versions import (
     patches_for,
 )
 
-TURING = ["turing-tile-clamp.patch", "no-fa3-extension.patch", "no-fa2-kernels.patch"]
+CLAMP = "turing-tile-clamp.patch"
+TURING = [CLAMP, "no-fa3-extension.patch", "no-fa2-kernels.patch"]
 CHOICES = {
     "a T4G": ("0.32.0", "cuda", (7, 5), TURING),
     "a V100": ("0.32.0", "cuda", (7, 0), TURING),
     "an A10G needs none": ("0.32.0", "cuda", (8, 6), []),
-    "a GPU that did not say needs none": ("0.32.0", "cuda", None, []),
-    "the CPU of the one broken release": ("0.32.0", "cpu", None, ["cpu-slot-mapping.patch"]),
-    "the CPU before it broke": ("0.31.0", "cpu", None, []),
-    "the CPU after it was mended": ("0.33.0", "cpu", None, []),
+    "the CPU rehearses the clamp": ("0.32.0", "cpu", None, [CLAMP, "cpu-slot-mapping.patch"]),
+    "the CPU before it broke": ("0.31.0", "cpu", None, [CLAMP]),
+    "the CPU after it was mended": ("0.33.0", "cpu", None, [CLAMP]),
     "a release candidate": ("0.27.2rc0", "cuda", (7, 5), TURING),
     "a version that nobody has seen": ("0.40.0", "cuda", (7, 5), TURING),
 }
@@ -96,14 +96,18 @@ def test_whatever_is_asked_for_is_found_or_refused_by_name(number: str) -> None:
 
 def test_each_lock_that_is_promised_is_there() -> None:
     promised = {lock_of(number, "cuda") for number in SUPPORTED}
-    for number in CPU_VERSIONS:
-        promised |= {lock_of(number, "cpu"), kernels_lock_of(number)}
+    promised |= {lock_of(number, "cpu") for number in CPU_VERSIONS}
+    promised |= {kernels_lock_of(number) or "" for number in CPU_VERSIONS}
     assert promised <= {path.name for path in LOCKS.glob("*.txt")}
 
 
-def test_what_is_not_listed_has_no_lock() -> None:
-    assert lock_of("0.33.0", "cpu") is None
-    assert lock_of("0.34.0", "cuda") is None
+def test_a_version_that_is_not_listed_is_locked_as_the_nearest() -> None:
+    assert lock_of("0.34.0", "cuda") == "0.33.0-cuda.txt"
+
+
+def test_a_version_without_kernels_for_the_cpu_has_no_lock_there() -> None:
+    with pytest.raises(UnknownVersion, match=r"'0\.33\.0' has no CPU kernels .* one of 0\.32\.0"):
+        lock_of("0.33.0", "cpu")
     assert kernels_lock_of("0.33.0") is None
 
 

@@ -29,7 +29,7 @@ T4G = Host("aarch64", 12)
 
 
 def read(number: str, device: Device) -> list[Locked]:
-    return lock_file.parse((LOCKS / str(lock_of(number, device))).read_text())
+    return lock_file.parse((LOCKS / lock_of(number, device)).read_text())
 
 
 def applies(requirement: Requirement, host: Host) -> bool:
@@ -74,7 +74,7 @@ def test_transformers_is_within_what_the_version_takes(number: str) -> None:
 @pytest.mark.parametrize("number", each(*BY_DEFAULT))
 def test_all_that_the_source_requires_is_locked(number: str, released: Released) -> None:
     for device, target in TARGETS.items():
-        if lock_of(number, device) is None:
+        if (number, device) not in CASES:
             continue
         host = target.hosts[0]
         pinned = dict(pins(number, device, host))
@@ -218,7 +218,7 @@ def test_the_index_still_has_it_all_for_the_image(
         *("--dry-run", "--no-deps", "--require-hashes", "--only-binary", ":all:"),
         *("--python-platform", f"{host.machine}-manylinux_2_39"),
         *("--python-version", f"3.{host.python}", "--target", str(tmp_path)),
-        *("--requirement", str(LOCKS / str(lock_of(number, device)))),
+        *("--requirement", str(LOCKS / lock_of(number, device))),
     ]
     answer = subprocess.run([UV, "pip", "install", *arguments], capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
