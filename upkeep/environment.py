@@ -22,20 +22,24 @@ class EnvironmentFailed(RuntimeError):
 
 def interpreter(folder: Path = CACHE / "prove") -> Path:
     """Return the environment's python; make it first where it is missing or out of date."""
-    torch = torch_requirement()
-    inputs = f"{sys.version}\n{torch}\n{PROVE_LOCK.read_text()}"
-    digest = hashlib.sha256(inputs.encode()).hexdigest()
     python, stamp = folder / "bin" / "python", folder / "made-from"
-    if python.exists() and stamp.exists() and stamp.read_text() == digest:
+    if python.exists() and stamp.exists() and stamp.read_text() == inputs():
         return python
     shutil.rmtree(folder, ignore_errors=True)
     _run([sys.executable, "-m", "venv", str(folder)])
     pip = [str(python), "-m", "pip", "install", "--quiet", "--no-deps"]
     _run([*pip, "--require-hashes", "--requirement", str(PROVE_LOCK)])
+    torch = torch_requirement()
     index = [] if _offered(pip, torch) else ["--extra-index-url", TORCH_INDEX_URL]
     _run([*pip, *index, torch])
-    stamp.write_text(digest)
+    stamp.write_text(inputs())
     return python
+
+
+def inputs() -> str:
+    """Return a digest of what the environment is made from."""
+    text = f"{sys.version}\n{torch_requirement()}\n{PROVE_LOCK.read_text()}"
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def torch_requirement() -> str:
@@ -53,6 +57,10 @@ def _offered(pip: list[str], requirement: str) -> bool:
 
 
 def _run(command: list[str]) -> None:
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = f"{' '.join(command)} failed"
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise EnvironmentFailed(f"{told}: {error}") from error
     if answer.returncode:
-        raise EnvironmentFailed(f"{' '.join(command)} failed:\n{answer.stderr.strip()[-2000:]}")
+        raise EnvironmentFailed(f"{told}:\n{answer.stderr.strip()[-2000:]}")
