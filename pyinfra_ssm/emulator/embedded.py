@@ -70,8 +70,11 @@ class Emulator:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
-        self.process.wait(_STOP_LIMIT)
-        self.process.stdout.close()
+        try:
+            self.process.wait(_STOP_LIMIT)
+        finally:
+            self.process.kill()  # does nothing to one that has ended
+            self.process.stdout.close()
 
     @property
     def process(self) -> "subprocess.Popen[str]":

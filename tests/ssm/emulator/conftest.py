@@ -4,8 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from pyinfra_ssm.emulator import Emulator, Faults, Instance
+
+# A slow machine is no failure.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 ROOT_SHELL = {
     "schemaVersion": "1.0",
