@@ -1,0 +1,1 @@
+"""pyinfra over AWS Systems Manager; see README.md. pyinfra finds it by its entry point."""

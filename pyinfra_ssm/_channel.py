@@ -38,9 +38,10 @@ from pyinfra_ssm._states import State, Step, step_of
 DEFAULT_PAYLOAD_SIZE = 1024
 # Input that waits for the window. Enough to keep a fast link busy, little enough to hold per host.
 UNSENT_LIMIT = 1 << 20
-# Frames ahead of their turn. The agent sends one, then sleeps, so it is never this far ahead; only
-# separate output streams come close. What does not fit is not acknowledged, and comes again.
-REORDER_LIMIT = 4096
+# Frames ahead of their turn: 16 MiB. An agent has no window of its own and repeats one lost frame
+# each 200 ms, so behind several losses a lot piles up. What does not fit is left unacknowledged,
+# and comes again as slowly.
+REORDER_LIMIT = 16_384
 # Time for a large frame to be acknowledged. Longer than the longest timeout, so that one loss is
 # repeated before it is taken for a refusal.
 PROBE_PATIENCE = 3.0

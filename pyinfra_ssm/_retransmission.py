@@ -15,7 +15,8 @@ LONGEST_TIMEOUT = 1.0
 # The reference clients look every 100 ms. Below that, one slow write to a terminal in the agent,
 # which acknowledges in the same goroutine, would make us repeat all that is under way.
 SHORTEST_TIMEOUT = 0.1
-# An agent keeps 10,000 frames that are ahead of their turn; stay well below.
+# What an agent keeps ahead of its turn is limited (100,000 frames, by its source), and what a
+# reference client keeps unacknowledged is too (10,000); stay well below either.
 MOST_FRAMES = 4096
 # 1 MiB at a 40 ms round trip is 25 MB/s, twice what an agent was seen to take.
 LARGEST_WINDOW = 1 << 20

@@ -102,20 +102,23 @@ class Session:
         """
         deadline = None if limit is None else time.monotonic() + limit
         with self._changed:
-            while (taken := take()) is None:
+            while (taken := self.look(take)) is None:
                 if self.ended is not None:
                     raise self._ending(SessionEnded)
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise HostTimeout(f"no answer within {limit:g} s")
                 self._changed.wait(left)
-        self._wake()  # the thread stops reading while too much waits to be taken
         return taken
 
     def look(self, take: Callable[[], T | None]) -> T | None:
         """Return what `take` does now, under the session's lock."""
         with self._changed:
-            return take()
+            was_full = self._receiver.is_full
+            taken = take()
+            if was_full and not self._receiver.is_full:
+                self._wake()  # it had stopped reading
+            return taken
 
     def probe(self, large: bytes, small: bytes) -> bool:
         """See Channel.probe; return False, and do nothing, if the channel does not fall quiet."""

@@ -1,5 +1,6 @@
 """`@ssm/...` hosts for pyinfra, over AWS Systems Manager."""
 
+import contextlib
 import functools
 import sys
 from collections.abc import Iterator
@@ -62,6 +63,7 @@ class SSMConnector(BaseConnector):
         self._transport: Transport | None = None
         self._foresight: Foresight | None = None
         self._was_connected = False
+        self._round_trips = 0  # commands and files of this connection that were waited for
 
     @staticmethod
     def make_names_data(name: str) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
@@ -100,6 +102,8 @@ class SSMConnector(BaseConnector):
         if self._transport is not None:
             self._transport.close()
             self._transport = None
+            self._tell(f"{self._round_trips} remote commands and files")
+        self._round_trips = 0
 
     def _target(self) -> str:
         return self.data["ssm_target"] or self.host.name.removeprefix("@ssm/")
@@ -112,6 +116,10 @@ class SSMConnector(BaseConnector):
             self.data["ssm_payload_size"],
         )
 
+    def _tell(self, text: str) -> None:
+        if self.state.print_fact_info:  # -v
+            logger.info(f"{self.host.print_prefix}{text}")
+
     def _warn(self, text: str) -> None:
         logger.warning(f"{self.host.print_prefix}{text}")
 
@@ -119,6 +127,10 @@ class SSMConnector(BaseConnector):
         if self._transport is None:
             raise HostError(f"{self.host.name} is not connected")
         return self._transport
+
+    def _next_request(self) -> Transport:
+        self._round_trips += 1
+        return self._connected()
 
     # Facts in advance
 
@@ -128,18 +140,20 @@ class SSMConnector(BaseConnector):
         if self.state.current_stage > StateStage.Prepare:
             return
         deploy = [self.state.cwd or "", *(a for a in sys.argv[1:] if not a.startswith("-"))]
-        self._foresight = Foresight(Memory(default_folder(), self.host.name, deploy))
-        self._foresight.begin(transport.begin)
+        foresight = Foresight(Memory(default_folder(), self.host.name, deploy))
+        with contextlib.suppress(SSMError):  # the first command says it better, or gets a new one
+            foresight.begin(transport.begin)
+            self._foresight = foresight
 
     def _end_foresight(self) -> None:
         if self._foresight is None:
             return
         foresight, self._foresight = self._foresight, None
         foresight.end()
-        if self.state.print_fact_info and foresight.foreseen:
-            logger.info(
-                f"{self.host.print_prefix}{foresight.answered} facts were answered in advance, "
-                f"of {foresight.foreseen} remembered"
+        if foresight.foreseen:
+            self._tell(
+                f"{foresight.answered} facts were answered in advance, "
+                f"with {foresight.foreseen} remembered commands"
             )
 
     # Commands
@@ -188,14 +202,14 @@ class SSMConnector(BaseConnector):
         self, request: Request, print_output: bool, is_fact: bool
     ) -> tuple[Ending, CommandOutput]:
         lines = Lines(functools.partial(self._print_line, print_output), terminal=request.terminal)
-        transport, ending = self._connected(), None
+        ending = None
         if is_fact and self._foresight is not None:
             ending = self._foresight.answer(request, lines.add)
         elif not is_fact:
             self._end_foresight()
         if ending is None:
             try:
-                ending = transport.run(request, lines.add)
+                ending = self._next_request().run(request, lines.add)
             except SSMError as error:
                 raise HostError(f"[{self.host.name}] could not run a command: {error}") from error
         if ending.signal and not ending.timed_out:
@@ -224,7 +238,7 @@ class SSMConnector(BaseConnector):
         self._end_foresight()
         try:
             with get_file_io(cast(IO[bytes], filename_or_io)) as source:
-                self._connected().put(remote_filename, source, _user(arguments))
+                self._next_request().put(remote_filename, source, _user(arguments))
         except SSMError as error:
             raise HostError(
                 f"[{self.host.name}] could not write {remote_filename}: {error}"
@@ -245,7 +259,7 @@ class SSMConnector(BaseConnector):
         """Read a file, checked by its digest."""
         try:
             with get_file_io(cast(IO[bytes], filename_or_io), "wb") as sink:
-                self._connected().get(remote_filename, sink, _user(arguments))
+                self._next_request().get(remote_filename, sink, _user(arguments))
         except SSMError as error:
             raise HostError(
                 f"[{self.host.name}] could not read {remote_filename}: {error}"

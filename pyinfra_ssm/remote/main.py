@@ -22,6 +22,10 @@ from pyinfra_ssm.remote.surroundings import describe, settle
 OUTBOX_LIMIT = 4 * CHUNK
 # Commands at once; the others wait. Facts asked for in advance come by the dozen.
 MOST_AT_ONCE = 16
+# The agent sends what it reads from the terminal in messages of at most 1,024 bytes and pauses
+# for a millisecond after each, so a little output waits that long for the end that often follows.
+SMALL = 1024
+COMPANY = 0.001  # seconds
 # Pipes of children left in the background that are emptied, so that those children go on.
 MOST_ORPHANS = 64
 
@@ -33,6 +37,7 @@ class Program:
         self._source, self._sink = source, sink
         self._decoder = Decoder()
         self._outbox = bytearray()
+        self._flush_at = 0.0
         self._waiting: deque[tuple[int, dict[str, Any]]] = deque()
         self._early: dict[int, list[bytes]] = {}  # stdin of those that wait
         self._commands: dict[int, Command] = {}
@@ -82,7 +87,7 @@ class Program:
             self._source: (select.POLLIN, self._on_input),
             self._awake: (select.POLLIN, self._on_signal),
         }
-        if self._outbox:
+        if self._outbox and self._flush_at <= time.monotonic():
             actions[self._sink] = (select.POLLOUT, self._on_room)
         for fd in self._orphans:
             actions[fd] = (select.POLLIN, self._orphan_reader(fd))
@@ -142,8 +147,10 @@ class Program:
         if self._outgoing and reading:
             return 0
         dues = [command.due(reading) for command in self._commands.values()]
+        if self._outbox and self._flush_at > time.monotonic():
+            dues.append(self._flush_at)
         first = min((due for due in dues if due is not None), default=None)
-        return None if first is None else max(0.0, first - time.monotonic()) * 1000 + 1
+        return None if first is None else max(0.0, first - time.monotonic()) * 1000
 
     # Frames in
 
@@ -259,7 +266,10 @@ class Program:
 
     def _send(self, kind: Kind, ident: int, body: bytes = b"") -> None:
         self._outbox += armour(Frame(kind, ident, body))
-        self._on_room(0)
+        small = len(self._outbox) < SMALL and kind in (Kind.STDOUT, Kind.STDERR)
+        self._flush_at = time.monotonic() + COMPANY if small else 0.0
+        if not small:
+            self._on_room(0)
 
     def _on_room(self, _: int) -> None:
         try:

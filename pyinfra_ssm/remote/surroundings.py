@@ -27,4 +27,6 @@ def settle() -> None:
     for name in [name for name in os.environ if name.startswith("SUDO_")]:
         del os.environ[name]
     with contextlib.suppress(KeyError, OSError):
-        os.chdir(pwd.getpwuid(os.getuid()).pw_dir)
+        us = pwd.getpwuid(os.getuid())
+        os.environ.update(HOME=us.pw_dir, USER=us.pw_name, LOGNAME=us.pw_name)
+        os.chdir(us.pw_dir)

@@ -1,0 +1,150 @@
+"""Commands and files over Run Command, against the emulated agent and its limits."""
+
+import io
+import random
+
+import pytest
+
+from pyinfra_ssm._account import Waiting
+from pyinfra_ssm._errors import RemoteFileError, SecretRefused
+from pyinfra_ssm._run_command import RunCommandTransport
+from pyinfra_ssm._session import real_waiting
+from pyinfra_ssm._transport import Ending, Request
+from pyinfra_ssm.emulator import DEFAULT_ID
+from tests.ssm.conftest import Host, account
+
+
+@pytest.fixture(scope="module")
+def host(shared_emulator):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in shared_emulator.environment.items():
+            patch.setenv(name, value)
+        transport = RunCommandTransport(account(), DEFAULT_ID, real_waiting, False)
+        transport.open()
+        yield Host(shared_emulator, transport)
+
+
+OUTPUTS = {
+    "without a trailing newline": ("printf abc", b"abc"),
+    "nothing": ("true", b""),
+    "quotes and dollars": ("printf '%s' '\"$HOME\" `x` \\n'", b'"$HOME" `x` \\n'),
+    "a line that would end a here-document": ("printf '@\\n'; echo after", b"@\nafter\n"),
+    "bytes that are not UTF-8": ("printf 'tail\\377\\376\\000'", b"tail\xff\xfe\0"),
+}
+
+
+@pytest.mark.parametrize(("command", "output"), OUTPUTS.values(), ids=OUTPUTS)
+def test_output_comes_as_it_was_written(host, command, output):
+    assert host.run(command) == (Ending(0), output, b"")
+
+
+def test_streams_and_status(host):
+    assert host.run("echo out; echo err >&2; exit 3") == (Ending(3), b"out\n", b"err\n")
+
+
+def test_a_command_without_input_reads_end_of_file(host):
+    assert host.run("cat; echo done")[1] == b"done\n"
+
+
+def test_output_beyond_the_limit_is_fetched_in_pieces(host, tmp_path):
+    content = random.Random(1).randbytes(60_000)
+    (tmp_path / "large").write_bytes(content)
+    ending, stdout, stderr = host.run(f"cat {tmp_path}/large; head -c 30000 {tmp_path}/large >&2")
+    assert (ending, stdout, stderr) == (Ending(0), content, content[:30_000])
+
+
+def test_a_deadline_ends_the_command(host):
+    ending, stdout, _ = host.run("echo begun; sleep 1000", timeout=1.0)
+    assert (ending.timed_out, stdout) == (True, b"begun\n")
+
+
+def test_a_status_of_124_is_not_taken_for_a_deadline(host):
+    assert host.run("exit 124") == (Ending(124), b"", b"")
+
+
+def test_a_command_on_a_terminal_sees_one(host):
+    assert host.run("test -t 1 && echo yes", terminal=True)[1].strip() == b"yes"
+
+
+def test_nothing_is_left_on_the_host(host, tmp_path):
+    command = "export TMPDIR=$PWD; ls -a /tmp | grep -c pyinfra-ssm"
+    host.run("head -c 100000 /dev/urandom")
+    assert host.run(command)[1].strip() in (b"1", b"0")  # 1: the folder of this very command
+
+
+# Secrets
+
+
+def test_a_secret_is_refused_since_the_history_keeps_it(host):
+    for request in (Request("echo x", has_secret=True), Request("cat", b"x", has_secret=True)):
+        with pytest.raises(SecretRefused, match="history"):
+            host.transport.run(request, lambda *_: None)
+
+
+def test_a_knob_lets_secrets_through(host, shared_emulator):
+    trusting = RunCommandTransport(account(), DEFAULT_ID, real_waiting, True)
+    output = []
+    ending = trusting.run(
+        Request("cat", b"line\n", has_secret=True), lambda _, data: output.append(data)
+    )
+    assert (ending, output) == (Ending(0), [b"line\n"])
+
+
+# Files
+
+
+@pytest.mark.parametrize("name", ["with spaces", "unicode-\u00fc", "-dash", "quote'\"$(id)"])
+def test_a_file_goes_there_and_back(host, tmp_path, name):
+    content = random.Random(2).randbytes(100_000)
+    path = str(tmp_path / name)
+    host.transport.put(path, io.BytesIO(content), None)
+    assert (tmp_path / name).read_bytes() == content
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+    sink = io.BytesIO()
+    host.transport.get(path, sink, None)
+    assert sink.getvalue() == content
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_a_replaced_file_keeps_its_mode(host, tmp_path):
+    target = tmp_path / "kept"
+    target.write_text("old")
+    target.chmod(0o640)
+    host.transport.put(str(target), io.BytesIO(b""), None)
+    assert target.read_bytes() == b""
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+def test_what_cannot_be_written_or_read_says_why(host, tmp_path):
+    with pytest.raises(RemoteFileError, match="No such file"):
+        host.transport.put(str(tmp_path / "none" / "file"), io.BytesIO(b"x"), None)
+    with pytest.raises(RemoteFileError, match="directory"):
+        host.transport.put(str(tmp_path), io.BytesIO(b"x"), None)
+    with pytest.raises(RemoteFileError, match="No such file"):
+        host.transport.get(str(tmp_path / "none"), io.BytesIO(), None)
+
+
+# The service
+
+
+def test_an_invocation_that_is_not_known_yet_is_waited_for_and_the_first_ending_counts(emulate):
+    emulator = emulate(invocation_missing=3, late_in_progress=True)
+    slept = []
+    waiting = Waiting(
+        lambda seconds: (slept.append(seconds), real_waiting.sleep(0.05)), lambda: 1.0
+    )
+    transport = RunCommandTransport(account(), DEFAULT_ID, waiting, False)
+    transport.open()
+    assert slept[:3] == sorted(slept[:3])
+    assert len([call for call in emulator.calls if call["action"] == "SendCommand"]) == 1
+
+
+def test_a_host_without_the_tools_is_refused(emulate, tmp_path):
+    from pyinfra_ssm.emulator import Instance
+
+    for tool in ("sh", "env"):
+        (tmp_path / tool).symlink_to(f"/bin/{tool}")
+    emulate([Instance(environment={"PATH": str(tmp_path)})])
+    transport = RunCommandTransport(account(), DEFAULT_ID, real_waiting, False)
+    with pytest.raises(RemoteFileError, match="Run Command ended as Failed"):
+        transport.open()
