@@ -6,7 +6,6 @@ Afterwards `pyinfra inventory.py deploy.py` brings the host itself back to servi
 of this very build is there already, nothing is done.
 """
 
-import boto3
 from pyinfra import host, inventory
 from pyinfra.api.exceptions import DeployError
 
@@ -35,7 +34,7 @@ proof = bake.Proof(
 stamp = bake.proved_stamp(host.name, found, tested, proof)
 digest = bake.build_digest(stamp)
 
-aws = Aws(boto3.session.Session(region_name=host.data.get("ssm_region")))
+aws = Aws(host.data.get("ssm_region"))
 instance = bake.instance_of(aws, host.name)
 images = baked_images(aws)
 for line in bake.tell_images(images, digest):

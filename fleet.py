@@ -6,6 +6,7 @@ boolean or JSON where it can and leaves a string otherwise, so lists may also co
 """
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -21,6 +22,9 @@ from pyinfra.api.exceptions import DeployError
 
 # With the tag Name, all that says which instances are ours. Nothing without it is ever touched.
 MANAGED_BY = "vllm-g5g"
+# Groups that have data of their own: a fleet's name makes a group too, and must be none of them.
+_GROUP_DATA = Path(__file__).resolve().parent / "group_data"
+GROUPS = frozenset({"inventory", *(path.stem for path in _GROUP_DATA.glob("*.py"))})
 
 State = Literal["running", "stopped", "absent"]
 Market = Literal["spot", "on-demand", "spot-then-on-demand"]
@@ -74,10 +78,9 @@ class Fleet(BaseModel):
 
     @field_validator("name")
     @classmethod
-    def _no_group_of_pyinfra(cls, name: str) -> str:
-        # inventory.py makes a group of each name; these two are pyinfra's or that file's own.
-        if name in {"all", "inventory"}:
-            raise ValueError("the name of a group that is not ours; choose another")
+    def _no_group_of_hosts(cls, name: str) -> str:
+        if name in GROUPS:
+            raise ValueError(f"is a group already, as are {', '.join(sorted(GROUPS))}")
         return name
 
     @model_validator(mode="after")

@@ -14,6 +14,7 @@ from pyinfra.api.exceptions import InventoryError
 
 from facts.aws import Aws
 from facts.ec2_hosts import accelerator, describe, listing, nothing_ready, spending
+from fleet import GROUPS
 
 _aws = Aws()
 _now = datetime.now(UTC)
@@ -29,8 +30,9 @@ for _instance in _listed.ready:
     _line = describe(_instance, _history, _now)
     logger.info(f"    found {_instance.id}: {_line}")
     _host = (f"@ssm/{_instance.id}", {"ssm_region": _aws.region, "ec2_instance": _line})
-    for _group in {accelerator(_instance.type), _instance.name}:
-        _groups[_group].append(_host)
+    _groups[accelerator(_instance.type)].append(_host)
+    if _instance.name and _instance.name not in GROUPS:
+        _groups[_instance.name].append(_host)
 if not _listed.ready:
     raise InventoryError(nothing_ready(_listed))
 

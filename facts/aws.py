@@ -2,13 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    HTTPClientError,
+    InvalidRegionError,
+    NoRegionError,
+)
+from botocore.exceptions import ConnectionError as NoConnectionError
 from pyinfra.api.exceptions import PyinfraError
 
 if TYPE_CHECKING:
@@ -43,6 +50,9 @@ THROTTLED = frozenset(
 )
 
 REMEDIES = {
+    "AuthFailure.ServiceLinkedRoleCreationNotPermitted": (
+        "Have an administrator make the service-linked role of spot.amazonaws.com, once."
+    ),
     "InsufficientInstanceCapacity": "Its zone has no room now: try later, or launch elsewhere.",
     "VcpuLimitExceeded": "Ask for more vCPUs in Service Quotas, or stop what else runs.",
     "OperationNotPermitted": "Take its termination or stop protection off first.",
@@ -68,13 +78,21 @@ class Aws:
     """Clients of boto3's standard credential chain, each made when it is first used.
 
     Late, because pyinfra's command patches the sockets (gevent) after it starts, and a client
-    made before that dies with RecursionError.
+    made before that dies with RecursionError. `wanted_region` None: the one of the chain.
     """
 
-    session: boto3.session.Session = field(default_factory=boto3.session.Session)
+    wanted_region: str | None = None
 
     # Standard mode repeats throttled and broken calls, with jitter, up to this often.
     _config = Config(retries={"mode": "standard", "total_max_attempts": 6})
+
+    @cached_property
+    def session(self) -> boto3.session.Session:
+        try:
+            return boto3.session.Session(region_name=self.wanted_region)
+        except BotoCoreError as error:  # such as a profile that does not exist
+            message = explain_local("read the AWS configuration", "no region", error)
+            raise AwsError(message) from error
 
     @property
     def region(self) -> str:
@@ -131,14 +149,14 @@ def explain(what: str, region: str, operation: str, code: str, why: str) -> str:
 
 def explain_local(what: str, region: str, error: BotoCoreError) -> str:
     """Return one line for an error that arose before AWS answered."""
-    kind = type(error).__name__
-    if kind in {"NoRegionError"}:
-        remedy = "Set AWS_REGION, or a region in the profile."
-    elif kind in {"EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError"}:
-        remedy = "Check this machine's network and the region's name."
-    else:
-        remedy = "Set AWS_PROFILE or the AWS_* variables to credentials that are valid now."
-    return f"[{region}] cannot {what}: {kind}: {_shorten(str(error))}. {remedy}"
+    match error:
+        case NoRegionError() | InvalidRegionError():
+            remedy = "Set AWS_REGION, or a region in the profile."
+        case HTTPClientError() | NoConnectionError():
+            remedy = "Check this machine's network, its proxy settings and the region's name."
+        case _:
+            remedy = "Set AWS_PROFILE or the AWS_* variables to credentials that are valid now."
+    return f"[{region}] cannot {what}: {type(error).__name__}: {_shorten(str(error))}. {remedy}"
 
 
 def _shorten(why: str) -> str:

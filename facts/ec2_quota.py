@@ -63,7 +63,7 @@ def quotas(aws: Aws, markets: Collection[Market]) -> tuple[dict[Market, Quota], 
         try:
             limit: int | None = _limit(aws, market)
         except AwsError as error:
-            if error.code not in DENIED:
+            if error.code not in DENIED | {"NoSuchResourceException"}:  # not in every region
                 raise
             limit = None
             warnings.append(str(error))

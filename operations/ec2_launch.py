@@ -192,16 +192,24 @@ def walk(
             say(f"no room in any zone; round {offer.round + 1} in {pause:.0f} s")
             sleep(pause)
         last = offer
-        try:
-            return launch(aws, wish, offer, known)
-        except AwsError as error:
-            if error.code not in NO_ROOM | NOT_HERE:
-                raise
-            if error.code in NOT_HERE:
-                barred.add((offer.market, offer.place))
-            why = f"{offer.market} in {offer.place.zone}: {error.code}"
-            say(f"no {wish.type} {why}")
+        made = _launch_if_room(aws, wish, offer, known)
+        if isinstance(made, str):
+            return made
+        if made.code in NOT_HERE:
+            barred.add((offer.market, offer.place))
+        why = f"{offer.market} in {offer.place.zone}: {made.code}"
+        say(f"no {wish.type} {why}")
     raise AwsError(
         f"[{aws.region}] cannot launch a {wish.type}: no zone has room, the last was {why}. "
         "Raise rounds, add zones, take another type or market, or try again later."
     )
+
+
+def _launch_if_room(aws: Aws, wish: Wish, offer: Offer, known: Sequence[str]) -> str | AwsError:
+    """Return the new instance's id, or the error that says that there is no room for it."""
+    try:
+        return launch(aws, wish, offer, known)
+    except AwsError as error:
+        if error.code not in NO_ROOM | NOT_HERE:
+            raise
+        return error

@@ -21,6 +21,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"  # moto's own
+WRITES = frozenset({"RunInstances", "StartInstances", "StopInstances", "TerminateInstances"})
 ONE_TIME = (
     "You can't stop the Spot Instance '{}' because it is associated with a one-time Spot Instance "
     "request. You can only stop Spot Instances associated with persistent Spot Instance requests."
@@ -86,6 +87,18 @@ class Cloud:
 
     def actions(self) -> list[str]:
         return [call.action for call in self.calls]
+
+    def writes(self) -> list[str]:
+        """Return the calls that changed instances, in order."""
+        return [action for action in self.actions() if action in WRITES]
+
+    def states(self) -> dict[str, list[str]]:
+        """Return state -> ids of all instances, whoever's."""
+        found: dict[str, list[str]] = {}
+        for reservation in self.ec2.reservations.values():
+            for instance in reservation.instances:
+                found.setdefault(instance._state.name, []).append(instance.id)
+        return found
 
     def instance(self, id: str) -> Any:
         return self.ec2.get_instance(id)

@@ -10,6 +10,7 @@ from moto.moto_api._internal.models import moto_api_backend
 
 from facts.aws import Aws
 from tests.ec2.cloud import REGION, Cloud
+from tests.ec2.provisioning import Provisioner, furnish
 
 _load_file = cache(JSONFileLoader().load_file)
 
@@ -48,3 +49,11 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 @pytest.fixture
 def aws(cloud: Cloud) -> Aws:
     return Aws()
+
+
+@pytest.fixture
+def provision(aws: Aws, cloud: Cloud, caplog: pytest.LogCaptureFixture) -> Provisioner:
+    """provision.py in an account that has all it needs."""
+    caplog.set_level("INFO", logger="pyinfra")
+    furnish(aws, cloud)
+    return Provisioner(caplog)

@@ -57,6 +57,12 @@ def test_knobs_of_hosts_are_left_alone_but_not_taken_from_the_command_line() -> 
         Fleet.from_data(data, ["smoke"])
 
 
+@pytest.mark.parametrize("name", ["all", "cpu", "g5g", "inventory"])
+def test_a_name_that_is_a_group_of_hosts_already_is_refused(name: str) -> None:
+    with pytest.raises(DeployError, match="is a group already"):
+        Fleet.from_data(KNOBS | {"name": name}, ["name"])
+
+
 values = st.one_of(
     st.none(), st.booleans(), st.integers(), st.text(max_size=20), st.lists(st.text())
 )

@@ -190,6 +190,30 @@ def test_the_command_without_a_region_says_where_to_put_it(
     assert_one_line(run_inventory(), ["NoRegionError", "Set AWS_REGION"])
 
 
+def test_the_command_with_a_profile_that_does_not_exist_says_so(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+
+    assert_one_line(run_inventory(), ["ProfileNotFound", "nobody", "Set AWS_PROFILE"])
+
+
+def test_without_a_network_it_says_so(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+
+    with pytest.raises(PyinfraError, match=r"EndpointConnectionError: .* this machine's network"):
+        groups()
+
+
+def test_a_name_that_is_a_group_of_hardware_makes_no_group(aws: Aws, cloud: Cloud) -> None:
+    (odd,) = launch(aws, InstanceType="c7g.large", tags={"Name": "g5g"})
+    (unnamed,) = launch(aws, InstanceType="c7g.large", tags={"Name": ""})
+
+    assert {name: sorted(hosts) for name, hosts in groups().items()} == {
+        "cpu": sorted([f"@ssm/{odd}", f"@ssm/{unnamed}"])
+    }
+
+
 def assert_one_line(ran: subprocess.CompletedProcess[str], words: list[str]) -> None:
     (line,) = [line for line in ran.stderr.splitlines() if "pyinfra error" in line]
     assert ran.returncode == 1

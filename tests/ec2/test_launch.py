@@ -12,7 +12,7 @@ from facts.ec2_network import Place, places
 from operations import ec2_launch
 from operations.ec2_launch import Offer, Wish, launch, offers, pause_before, request, token, walk
 from tests.ec2.cloud import Cloud, Fault
-from tests.ec2.test_plan import IMAGE
+from tests.ec2.samples import IMAGE
 
 ZONES = [Place(f"subnet-{z}", f"us-east-1{z}", "vpc-1", 10) for z in "abcd"]
 

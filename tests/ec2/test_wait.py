@@ -12,8 +12,8 @@ from facts.ec2_diagnosis import Surroundings, causes
 from operations import ec2_wait
 from operations.ec2_wait import EVERY_S, Clock, poll, until_online, until_state
 from tests.ec2.cloud import Cloud, Fault
+from tests.ec2.samples import instance
 from tests.ec2.test_inventory import launch
-from tests.ec2.test_plan import instance
 
 
 @dataclass
