@@ -29,6 +29,9 @@ COMPANY = 0.001  # seconds
 # Pipes of children left in the background that are emptied, so that those children go on.
 MOST_ORPHANS = 64
 
+# What a request can run into: the system says no, or it is not what the connector sends.
+REFUSED = (OSError, KeyError, ValueError, TypeError, AttributeError)
+
 
 class Program:
     """Everything that one session has on this host."""
@@ -191,7 +194,7 @@ class Program:
                 self._send(Kind.PONG, ident)
             elif frame.kind == Kind.LEAVE:
                 self._leaving = True
-        except (OSError, KeyError, ValueError) as error:
+        except REFUSED as error:
             self._fail(ident, error)
 
     def _take_input(self, ident: int, data: bytes) -> None:
@@ -234,7 +237,7 @@ class Program:
             early = self._early.pop(ident, [])
             try:
                 self._commands[ident] = Command(request, now)
-            except (OSError, ValueError, KeyError) as error:
+            except REFUSED as error:
                 self._fail(ident, error)
                 continue
             for data in early:

@@ -1,0 +1,119 @@
+"""The API's errors, waits and pages, against the emulated service."""
+
+import pytest
+
+from pyinfra_ssm import targets
+from pyinfra_ssm._account import Account, Waiting
+from pyinfra_ssm._errors import ServiceError
+from pyinfra_ssm._session import new_lock
+from pyinfra_ssm.emulator import DEFAULT_ID, Instance
+
+
+@pytest.fixture
+def patient():
+    """An account that notes how long it would have waited, and does not."""
+    waits = []
+    account = Account(None, None, Waiting(waits.append, lambda: 1.0), new_lock())
+    account.waits = waits
+    return account
+
+
+def test_throttling_is_waited_out_ever_longer(emulate, patient):
+    emulate(throttle_first=6)
+    patient.start_session(DEFAULT_ID, "AWS-StartInteractiveCommand", {"command": ["true"]})
+    assert patient.waits == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0]
+
+
+def test_throttling_without_end_is_an_error(emulate, patient):
+    emulate(throttle_first=1000)
+    with pytest.raises(ServiceError, match=r"ssm:TerminateSession failed.*Throttling"):
+        patient.terminate_session("user-0")
+    assert len(patient.waits) == 11
+
+
+def test_a_session_that_is_gone_cannot_be_resumed(emulate, patient):
+    emulate()
+    assert patient.resume_session("user-0123456789abcdef0") is None
+    session = patient.start_session(
+        DEFAULT_ID, "AWS-StartInteractiveCommand", {"command": ["true"]}
+    )
+    patient.terminate_session(session.session_id)
+    assert patient.resume_session(session.session_id) is None
+
+
+ERRORS = {
+    "not connected": ({"not_connected": ["*"]}, "TargetNotConnected", "Check that the instance"),
+    "denied": ({"denied": ["StartSession"]}, "AccessDeniedException", "Allow ssm:StartSession"),
+}
+
+
+@pytest.mark.parametrize(("faults", "code", "remedy"), ERRORS.values(), ids=ERRORS)
+def test_an_error_names_action_cause_and_remedy(emulate, patient, faults, code, remedy):
+    emulate(**faults)
+    with pytest.raises(ServiceError, match=remedy) as caught:
+        patient.start_session(DEFAULT_ID, "AWS-StartInteractiveCommand", {"command": ["true"]})
+    assert caught.value.code == code
+    assert str(caught.value).startswith("ssm:StartSession failed: ")
+    assert patient.waits == []
+
+
+def test_no_region_says_which_knob(monkeypatch, patient, tmp_path):
+    for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "y")
+    with pytest.raises(ServiceError, match="ssm_region"):
+        patient.terminate_session("user-0")
+
+
+def test_no_credentials_says_what_to_set(monkeypatch, patient, tmp_path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with pytest.raises(ServiceError, match="Set AWS_PROFILE or the knob ssm_profile"):
+        patient.terminate_session("user-0")
+
+
+def test_an_unknown_profile_says_where_to_look(monkeypatch, tmp_path):
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    account = Account("nobody", None, Waiting(lambda _: None, lambda: 1.0), new_lock())
+    with pytest.raises(ServiceError, match="ssm_profile"):
+        account.terminate_session("user-0")
+
+
+FLEET = [
+    Instance(tags={"Role": "inference", "Name": "one"}),
+    Instance(instance_id="i-00000000000000002", tags={"Role": "inference"}, state="stopped"),
+    Instance(instance_id="i-00000000000000003", tags={"Role": "inference"}, ping="Inactive"),
+    Instance(instance_id="i-00000000000000004", tags={"Role": "inference"}, state="terminated"),
+    Instance(instance_id="i-00000000000000005", tags={"Role": "build"}),
+]
+
+
+def test_a_tag_finds_what_there_is_and_why_some_cannot_be_reached(emulate, patient):
+    emulate(FLEET, page_size=1)
+    found = {each.instance_id: each for each in targets.find(patient, {"Role": "inference"})}
+    assert {name: each.unreachable for name, each in found.items()} == {
+        "i-00000000000000002": "it is stopped",
+        "i-00000000000000003": "its agent is Inactive",
+        DEFAULT_ID: "",
+    }
+    assert (found[DEFAULT_ID].name, found[DEFAULT_ID].instance_type) == ("one", "g5g.xlarge")
+
+
+def test_a_hybrid_node_is_found_by_its_tag_in_ssm():
+    nodes = [
+        {"InstanceId": "mi-00000000000000001", "PingStatus": "Online"},
+        {"InstanceId": "i-00000000000000009", "PingStatus": "Online"},
+    ]
+    assert [each.instance_id for each in targets.merge([], nodes)] == ["mi-00000000000000001"]
+
+
+def test_an_instance_that_ssm_does_not_know_says_so():
+    row = {"InstanceId": "i-00000000000000001", "State": {"Name": "running"}}
+    (found,) = targets.merge([row], [])
+    assert "SSM does not know it" in found.unreachable

@@ -1,0 +1,115 @@
+"""Sessions over a bad line, on hosts that print what they like."""
+
+import io
+import random
+
+import pytest
+
+from pyinfra_ssm._session_transport import SessionTransport
+from pyinfra_ssm._transport import Ending
+from pyinfra_ssm.emulator import DEFAULT_ID, Instance
+from tests.ssm.conftest import OPTIONS, Host, account
+
+BANNERS = "printf 'Welcome to \\033[?2004h\\036\\036 Ubuntu\\r\\n$ '; "
+
+
+def test_nothing_is_lost_repeated_or_run_twice_on_a_bad_line(start, tmp_path):
+    host = start(loss=0.05, duplication=0.05, reordering=0.05, close_every_s=0.7, delay_ms=1)
+    numbers = [str(number) for number in range(60)]
+    for number in numbers:
+        ending, stdout, _ = host.run(f"echo {number} >>{tmp_path}/ran; echo {number}")
+        assert (ending, stdout.decode()) == (Ending(0), f"{number}\n")
+    assert (tmp_path / "ran").read_text().split() == numbers
+    content = random.Random(1).randbytes(500_000)
+    host.transport.put(str(tmp_path / "file"), io.BytesIO(content), None)
+    assert (tmp_path / "file").read_bytes() == content
+    assert len(host.emulator.sessions) == 1
+
+
+def test_a_socket_that_is_cut_while_a_command_runs_is_replaced(start, tmp_path):
+    from pyinfra_ssm._transport import Request
+
+    host = start()
+    fifo = tmp_path / "fifo"
+    host.run(f"mkfifo {fifo}")
+    output = []
+    running = host.transport.begin(Request(f"cat {fifo}; echo after"))
+    host.emulator.cut_sockets()
+    fifo.write_text("before\n")
+    assert running.finish(lambda _, data: output.append(data)) == Ending(0)
+    assert b"".join(output) == b"before\nafter\n"
+    assert [call["action"] for call in host.emulator.calls].count("ResumeSession") >= 1
+
+
+def test_a_service_that_passes_small_frames_only_gets_small_frames(start, tmp_path):
+    host = start(max_frame_bytes=2000)
+    content = random.Random(1).randbytes(400_000)
+    host.transport.put(str(tmp_path / "file"), io.BytesIO(content), None)
+    assert (tmp_path / "file").read_bytes() == content
+    assert host.transport._account.payload_size == 1024
+
+
+def test_a_service_that_passes_large_frames_gets_large_frames(start, tmp_path):
+    host = start()
+    content = random.Random(1).randbytes(400_000)
+    host.transport.put(str(tmp_path / "file"), io.BytesIO(content), None)
+    assert (tmp_path / "file").read_bytes() == content
+    assert host.transport._account.payload_size == 16_384
+
+
+def test_a_download_whose_fast_way_is_closed_takes_the_slow_one(start, tmp_path):
+    (tmp_path / "file").write_bytes(b"line\n" * 100_000)
+    host = start(documents={"AWS-StartNonInteractiveCommand": NOTHING})
+    with (tmp_path / "sink").open("w+b") as sink:
+        host.transport.get(str(tmp_path / "file"), sink, None)
+    assert (tmp_path / "sink").read_bytes() == b"line\n" * 100_000
+
+
+NOTHING = {
+    "schemaVersion": "1.0",
+    "sessionType": "NonInteractiveCommands",
+    "parameters": {"command": {"type": "String"}, "separateOutputStream": {"type": "String"}},
+    "properties": {"linux": {"commands": "true", "separateOutputStream": "True"}},
+}
+
+
+def test_banners_and_bracketed_paste_before_the_start_are_passed_over(emulate):
+    document = {
+        "schemaVersion": "1.0",
+        "sessionType": "InteractiveCommands",
+        "parameters": {"command": {"type": "String"}},
+        "properties": {"linux": {"commands": BANNERS + "{{command}}", "runAsElevated": True}},
+    }
+    emulator = emulate(documents={"With-Banner": document})
+    options = OPTIONS.__class__("With-Banner", OPTIONS.bulk_document, OPTIONS.python, 0)
+    transport = SessionTransport(account(), DEFAULT_ID, options)
+    transport.open()
+    try:
+        assert Host(emulator, transport).run("echo sound")[1] == b"sound\n"
+    finally:
+        transport.close()
+
+
+def test_nothing_needs_a_folder_for_temporary_files(emulate, tmp_path):
+    emulator = emulate([Instance(environment={"TMPDIR": "/no/such/folder"})])
+    transport = SessionTransport(account(), DEFAULT_ID, OPTIONS)
+    transport.open()
+    try:
+        host = Host(emulator, transport)
+        assert host.run("echo x")[1] == b"x\n"
+        host.transport.put(str(tmp_path / "file"), io.BytesIO(b"y"), None)
+        assert (tmp_path / "file").read_bytes() == b"y"
+    finally:
+        transport.close()
+
+
+@pytest.mark.parametrize("fault", ["terminal_delay_s", "start_delay_s"])
+def test_a_host_that_takes_its_time_to_start_is_waited_for(start, fault):
+    assert start(**{fault: 1.5}).run("echo up")[1] == b"up\n"
+
+
+def test_what_is_asked_in_a_session_is_in_no_api_call(start, tmp_path):
+    host = start()
+    host.run("echo hunter2", stdin=b"hunter2")
+    host.transport.put(str(tmp_path / "hunter2"), io.BytesIO(b"hunter2"), None)
+    assert "hunter2" not in repr(host.emulator.calls)

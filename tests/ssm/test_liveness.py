@@ -1,0 +1,55 @@
+import pytest
+
+from pyinfra_ssm._liveness import HOST_PATIENCE, PING_EVERY, SOCKET_PATIENCE, Liveness, Verdict
+
+
+def test_a_silent_socket_is_pinged_once_and_not_again_before_its_time():
+    liveness = Liveness(now=0.0)
+    assert liveness.verdict(PING_EVERY, unacknowledged=False) is Verdict.FINE
+    assert liveness.verdict(PING_EVERY + 1, unacknowledged=False) is Verdict.PING
+    assert liveness.verdict(PING_EVERY + 2, unacknowledged=False) is Verdict.FINE
+
+
+def test_an_answered_ping_owes_nothing():
+    liveness = Liveness(now=0.0)
+    liveness.verdict(PING_EVERY + 1, unacknowledged=False)
+    liveness.hear(PING_EVERY + 2, from_host=False)
+    late = PING_EVERY + 2 + SOCKET_PATIENCE + 1
+    assert liveness.verdict(late, unacknowledged=False) is Verdict.FINE
+
+
+def test_a_socket_that_does_not_answer_a_ping_is_dead():
+    liveness = Liveness(now=0.0)
+    pinged = PING_EVERY + 1
+    liveness.verdict(pinged, unacknowledged=False)
+    assert liveness.verdict(pinged + SOCKET_PATIENCE, unacknowledged=False) is Verdict.FINE
+    late = pinged + 2 * SOCKET_PATIENCE
+    assert liveness.verdict(late, unacknowledged=False) is Verdict.SOCKET_DEAD
+
+
+def test_an_idle_socket_owes_nothing_however_long_it_is_silent():
+    liveness = Liveness(now=0.0)
+    verdicts = {
+        liveness.verdict(float(now), unacknowledged=False) for now in range(int(PING_EVERY))
+    }
+    assert verdicts == {Verdict.FINE}
+
+
+def test_a_host_that_acknowledges_nothing_is_dead_though_its_socket_answers():
+    liveness = Liveness(now=0.0)
+    now = 0.0
+    while now <= HOST_PATIENCE:
+        assert liveness.verdict(now, unacknowledged=True) is Verdict.FINE
+        now += 5
+        liveness.hear(now, from_host=False)
+    assert liveness.verdict(now + 5, unacknowledged=True) is Verdict.HOST_DEAD
+
+
+@pytest.mark.parametrize("renewed", [False, True])
+def test_a_new_socket_starts_anew(renewed):
+    liveness = Liveness(now=0.0)
+    assert liveness.verdict(0.0, unacknowledged=True) is Verdict.FINE
+    if renewed:
+        liveness.renew(SOCKET_PATIENCE + 1)
+    verdict = liveness.verdict(SOCKET_PATIENCE + 2, unacknowledged=True)
+    assert verdict is (Verdict.FINE if renewed else Verdict.SOCKET_DEAD)

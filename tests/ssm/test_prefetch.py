@@ -1,0 +1,140 @@
+from pathlib import Path
+
+import pytest
+
+from pyinfra_ssm._errors import SessionEnded
+from pyinfra_ssm._prefetch import Foresight, Memory
+from pyinfra_ssm._transport import Ending, Request, Stream
+
+UPTIME, NAME, NEW = (Request(command) for command in ("uptime", "uname", "new"))
+
+
+class Answers:
+    """Commands that were begun; `broken` ones have lost their session."""
+
+    def __init__(self, broken=()):
+        self.begun, self.dropped, self.broken = [], [], set(broken)
+
+    def begin(self, request):
+        self.begun.append(request)
+        return Answer(self, request)
+
+
+class Answer:
+    def __init__(self, answers, request):
+        self._answers, self._request = answers, request
+
+    def finish(self, on_output):
+        if self._request in self._answers.broken:
+            raise SessionEnded("gone")
+        on_output(Stream.STDOUT, self._request.command.encode())
+        return Ending(0)
+
+    def drop(self):
+        self._answers.dropped.append(self._request)
+
+
+@pytest.fixture
+def memory(tmp_path):
+    return Memory(tmp_path / "cache", "@ssm/i-1", ["deploy.py"])
+
+
+def foresee(memory, *requests, broken=()):
+    memory.save(requests)
+    answers, foresight = Answers(broken), Foresight(memory)
+    foresight.begin(answers.begin)
+    return foresight, answers
+
+
+def ask(foresight, request):
+    output = []
+    ending = foresight.answer(request, lambda _, data: output.append(data))
+    return ending and b"".join(output)
+
+
+def test_all_that_is_remembered_is_begun_at_once_and_answered_as_asked(memory):
+    foresight, answers = foresee(memory, UPTIME, NAME)
+    assert answers.begun == [UPTIME, NAME]
+    assert ask(foresight, NAME) == b"uname"
+    assert ask(foresight, UPTIME) == b"uptime"
+    assert ask(foresight, NAME) == b"uname"  # pyinfra asks again what it asked before
+    assert foresight.answered == 3
+
+
+def test_the_first_command_that_was_not_foreseen_ends_it(memory):
+    foresight, answers = foresee(memory, UPTIME, NAME)
+    assert ask(foresight, NEW) is None
+    assert ask(foresight, UPTIME) is None
+    assert answers.dropped == [UPTIME, NAME]
+
+
+def test_an_end_is_for_good(memory):
+    foresight, _ = foresee(memory, UPTIME)
+    foresight.end()
+    assert ask(foresight, UPTIME) is None
+
+
+def test_a_lost_session_answers_nothing(memory):
+    foresight, _ = foresee(memory, UPTIME, NAME, broken=[UPTIME])
+    assert ask(foresight, UPTIME) is None
+    assert ask(foresight, NAME) is None
+
+
+def test_what_was_asked_is_remembered_in_order_and_once(memory):
+    foresight, _ = foresee(memory, UPTIME)
+    for request in (NEW, NAME, NEW):
+        ask(foresight, request)
+    foresight.end()
+    assert memory.load() == [NEW, NAME]
+
+
+def test_nothing_asked_leaves_the_memory_as_it_was(memory):
+    foresight, _ = foresee(memory, UPTIME)
+    foresight.end()
+    assert memory.load() == [UPTIME]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [Request("x", has_secret=True), Request("x", stdin=b"token")],
+    ids=["secret", "stdin"],
+)
+def test_what_may_be_secret_is_neither_remembered_nor_foreseen(memory, request_):
+    foresight, _ = foresee(memory, UPTIME)
+    assert ask(foresight, request_) is None
+    foresight.end()
+    assert memory.load() == [UPTIME]
+
+
+def test_deploys_and_hosts_have_memories_of_their_own(tmp_path):
+    memories = [
+        Memory(tmp_path, host, deploy)
+        for host in ("@ssm/i-1", "@ssm/i-2")
+        for deploy in (["deploy.py"], ["bench.py"])
+    ]
+    for number, memory in enumerate(memories):
+        memory.save([Request(str(number))])
+    assert [memory.load()[0].command for memory in memories] == ["0", "1", "2", "3"]
+
+
+DAMAGED = {
+    "not JSON": b"{",
+    "another version": b'{"version": 0, "commands": []}',
+    "not commands": b'{"version": 1, "commands": [{"command": 7}]}',
+    "a list": b"[]",
+    "not text": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_memory_is_an_empty_one(tmp_path, content):
+    memory = Memory(tmp_path, "@ssm/i-1", [])
+    memory.save([UPTIME])
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(content)
+    assert memory.load() == []
+
+
+def test_a_memory_that_cannot_be_written_stops_nobody(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    Memory(Path(tmp_path / "file" / "cache"), "@ssm/i-1", []).save([UPTIME])

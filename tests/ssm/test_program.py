@@ -1,0 +1,172 @@
+"""The program on the host by itself, on a terminal like the agent's: its start and its end."""
+
+import json
+import os
+import pty
+import select
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyinfra_ssm._program import (
+    fetching_command,
+    ready_marker,
+    serving_command,
+    serving_program,
+)
+from pyinfra_ssm.remote.framing import ArmourDecoder, Frame, Kind, encode
+
+LIMIT = 30  # seconds for anything to happen
+
+
+class Terminal:
+    """The agent's side of a terminal, with a session's command on the other."""
+
+    def __init__(self, command: str) -> None:
+        self._near, far = pty.openpty()
+        self.process = subprocess.Popen(
+            ["sh", "-c", command],
+            stdin=far,
+            stdout=far,
+            stderr=far,
+            start_new_session=True,
+            env={"PATH": os.environ["PATH"], "HOME": "/", "SUDO_USER": "ssm-user"},
+        )
+        os.close(far)
+        self._decoder = ArmourDecoder()
+        self._frames: list[Frame] = []
+
+    def read(self) -> bytes:
+        ready, _, _ = select.select([self._near], [], [], LIMIT)
+        assert ready, "the program said nothing"
+        return os.read(self._near, 1024)
+
+    def read_until(self, mark: bytes) -> bytes:
+        data = b""
+        while mark not in data:
+            data += self.read()
+        return data
+
+    def write(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._near, data) :]
+
+    def frame(self) -> Frame:
+        while not self._frames:
+            self._frames = self._decoder.feed(self.read())
+        return self._frames.pop(0)
+
+    def hang_up(self) -> None:
+        os.close(self._near)
+
+
+@pytest.fixture
+def serving():
+    """A program that has said hello."""
+    terminal = Terminal(serving_command("nonce", sys.executable))
+    terminal.read_until(ready_marker("nonce"))
+    terminal.write(serving_program())
+    hello = terminal.frame()
+    assert hello.kind == Kind.HELLO
+    terminal.hello = json.loads(hello.body)
+    yield terminal
+    terminal.process.kill()
+    terminal.process.wait()
+
+
+def run(terminal: Terminal, ident: int, command: str) -> None:
+    body = json.dumps({"argv": ["sh", "-c", command]}).encode()
+    terminal.write(encode(Frame(Kind.RUN, ident, body)))
+
+
+def test_the_marker_is_not_in_the_command_that_an_echo_shows():
+    assert ready_marker("abc") not in serving_command("abc").encode()
+    assert b"ready abc" not in serving_command("abc").encode()
+
+
+def test_the_command_lines_hold_nothing_that_a_document_or_a_line_cannot():
+    for command in (serving_command("abc"), fetching_command("/x", None, True)):
+        assert "\n" not in command
+        assert "{{" not in command  # how documents mark their parameters
+        assert len(command) < 16_384
+
+
+def test_hello_says_where_the_program_is(serving):
+    assert serving.hello["uid"] == os.getuid()
+    assert serving.hello["sudo"] is True
+    assert serving.hello["boot"]
+
+
+def test_it_leaves_when_told_to(serving):
+    serving.write(encode(Frame(Kind.LEAVE, 0)))
+    assert serving.process.wait(LIMIT) == 0
+
+
+def test_a_hang_up_ends_it_and_what_it_runs(serving, tmp_path):
+    fifo, survivor = tmp_path / "fifo", tmp_path / "survivor"
+    os.mkfifo(fifo)
+    run(serving, 1, f"echo $$ >{fifo}; sleep 1000; touch {survivor}")
+    running = int(fifo.read_text())
+    serving.hang_up()
+    serving.process.wait(LIMIT)
+    # The reader sees the end of the pipe once the last writer, the command's shell, is gone.
+    assert not Path(f"/proc/{running}/cwd").exists()
+    assert not survivor.exists()
+
+
+def test_a_hang_up_in_the_middle_of_a_file_leaves_no_part_of_it(serving, tmp_path):
+    body = json.dumps({"path": str(tmp_path / "target"), "user": None}).encode()
+    serving.write(encode(Frame(Kind.PUT, 1, body)))
+    serving.write(encode(Frame(Kind.CONTENT, 1, b"half")))
+    serving.write(encode(Frame(Kind.PING, 2)))
+    assert serving.frame().kind == Kind.PONG
+    (part,) = tmp_path.iterdir()
+    assert part.stat().st_mode & 0o777 == 0o600
+    serving.hang_up()
+    serving.process.wait(LIMIT)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_content_that_was_damaged_is_refused(serving, tmp_path):
+    body = json.dumps({"path": str(tmp_path / "target"), "user": None}).encode()
+    ending = json.dumps({"size": 4, "sha256": "0" * 64}).encode()
+    serving.write(encode(Frame(Kind.PUT, 1, body)) + encode(Frame(Kind.CONTENT, 1, b"half")))
+    serving.write(encode(Frame(Kind.CONTENT_END, 1, ending)))
+    failed = serving.frame()
+    assert failed.kind == Kind.FAILED
+    assert "damaged" in json.loads(failed.body)["text"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_our_protocol_ends_it(serving):
+    serving.write(b"\xff" * 64)
+    assert serving.process.wait(LIMIT) == 0
+
+
+def test_a_request_that_makes_no_sense_is_answered(serving):
+    serving.write(encode(Frame(Kind.RUN, 1, b'{"argv": 7}')))
+    serving.write(encode(Frame(Kind.PUT, 2, b"not JSON")))
+    answers = {frame.ident: frame.kind for frame in (serving.frame(), serving.frame())}
+    assert answers == {1: Kind.FAILED, 2: Kind.FAILED}
+
+
+def test_a_command_is_cancelled(serving, tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    run(serving, 1, f"echo >{fifo}; sleep 1000")
+    fifo.read_text()
+    serving.write(encode(Frame(Kind.CANCEL, 1)))
+    exited = serving.frame()
+    assert json.loads(exited.body)["signal"] == 9
+
+
+def test_one_file_is_printed_with_its_digest(tmp_path):
+    (tmp_path / "file").write_bytes(b"content" * 50_000)
+    command = fetching_command(str(tmp_path / "file"), None, False, sys.executable)
+    printed = subprocess.run(shlex.split(command), capture_output=True, check=True).stdout
+    *contents, ending = ArmourDecoder().feed(printed)
+    assert b"".join(frame.body for frame in contents) == b"content" * 50_000
+    assert json.loads(ending.body)["size"] == 350_000
