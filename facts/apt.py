@@ -15,6 +15,7 @@ class PackageState(TypedDict):
     unfinished: list[str]  # unpacked, half-configured, triggers pending, ...
     damaged: list[str]  # dpkg wants these unpacked again ("reinst-required")
     journals: list[str]  # what a killed dpkg left in /var/lib/dpkg/updates
+    unmet: list[str]  # installed, but without what they depend on
 
 
 class Packages(FactBase[PackageState]):

@@ -49,16 +49,25 @@ def plan(state: PackageState, names: Collection[str]) -> list[Step | Refusal]:
 
 
 def mend(state: PackageState) -> list[Step | Refusal]:
-    """Return the steps that finish what an interrupted dpkg left; apt refuses work before that."""
+    """Return the steps that finish what was interrupted or forced; apt refuses work before that."""
     steps: list[Step | Refusal] = []
-    if state["damaged"]:
-        steps.append(reinstall(f"half unpacked: {', '.join(state['damaged'])}", state["damaged"]))
     unfinished = sorted(set(state["unfinished"]) - set(state["damaged"]))
     if unfinished or state["journals"]:
         what = ", ".join(unfinished) or f"{len(state['journals'])} journal files remain"
-        command = apt_run(("dpkg", "--configure", "--pending", "--force-confdef,confold"))
-        steps.insert(0, Step(f"dpkg was interrupted: {what}", command))
+        steps.append(Step(f"dpkg was interrupted: {what}", _configure(bool(state["unmet"]))))
+    if state["damaged"]:
+        steps.append(reinstall(f"half unpacked: {', '.join(state['damaged'])}", state["damaged"]))
+    if state["unmet"]:
+        what = f"unmet dependencies: {', '.join(state['unmet'])}"
+        fix = apt_run((*INSTALL, "--fix-broken"), refuse=DRIVER_PACKAGES)
+        steps += [refresh(f"the package index is read anew ({what})"), Step(what, fix)]
     return steps
+
+
+def _configure(dependencies_are_unmet: bool) -> StringCommand:
+    """What cannot be configured for want of a dependency is left to the step that brings it."""
+    command = apt_run(("dpkg", "--configure", "--pending", "--force-confdef,confold"))
+    return StringCommand(command, "||", ":") if dependencies_are_unmet else command
 
 
 def refresh(reason: str) -> Step:

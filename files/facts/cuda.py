@@ -20,6 +20,9 @@ SOURCES = ["/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list"]
 SOURCES += ["/etc/apt/sources.list.d/*.sources"]
 KEYRING_PACKAGE = "cuda-keyring"
 KEYRING = "/usr/share/keyrings/cuda-archive-keyring.gpg"
+# apt writes its caches anew where they are stale; a question must not write.
+SIMULATION = ["apt-get", "-o=Dir::Cache::pkgcache=", "-o=Dir::Cache::srcpkgcache=", "--simulate"]
+SIMULATION += ["--no-install-recommends", "install"]
 PUBLIC_KEY = 6  # packet tag [RFC 9580, section 5]
 
 
@@ -152,7 +155,7 @@ def repository(mark, keyring_version):
 
 def installation(package):
     """Return what installing would touch (None where apt cannot tell yet), and the space for it."""
-    text = output("apt-get", "--simulate", "--no-install-recommends", "install", "--", package)
+    text = output(*SIMULATION, "--", package)
     usage = os.statvfs("/usr/local")
     return {
         "touches": re.findall(r"^(?:Inst|Remv) (\S+)", text, re.MULTILINE) or None,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -10,6 +11,9 @@ FORMAT = "${Package}\t${db:Status-Status}\t${db:Status-Eflag}\t${Version}\n"
 SETTLED = {"installed", "not-installed", "config-files"}
 # dpkg keeps numbered journals here; one that remains means that it was killed.
 JOURNALS = "/var/lib/dpkg/updates"
+# apt writes its caches anew where they are stale; a question must not write.
+CHECK = ["apt-get", "-o=Dir::Cache::pkgcache=", "-o=Dir::Cache::srcpkgcache=", "check"]
+CHECK += ["-o=Debug::NoLocking=1"]
 
 
 def known():
@@ -18,19 +22,27 @@ def known():
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 
-wanted = set(sys.argv[1:])
-rows = known()
-print(
-    json.dumps(
-        {
-            "installed": {
-                name: version
-                for name, status, _, version in rows
-                if name in wanted and status == "installed"
-            },
-            "unfinished": sorted({name for name, status, _, _ in rows if status not in SETTLED}),
-            "damaged": sorted({name for name, _, flag, _ in rows if flag == "reinstreq"}),
-            "journals": sorted(name for name in os.listdir(JOURNALS) if name.isdigit()),
-        }
-    )
-)
+def unmet():
+    """Return the packages whose dependencies are not there: apt refuses all work until they are."""
+    done = subprocess.run(CHECK, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"})
+    return sorted(set(re.findall(r"^ (\S+) : (?:Pre)?Depends:", done.stdout, re.MULTILINE)))
+
+
+def main(wanted):
+    rows = known()
+    found = {
+        "installed": {
+            name: version
+            for name, status, _, version in rows
+            if name in wanted and status == "installed"
+        },
+        "unfinished": sorted({name for name, status, _, _ in rows if status not in SETTLED}),
+        "damaged": sorted({name for name, _, flag, _ in rows if flag == "reinstreq"}),
+        "journals": sorted(name for name in os.listdir(JOURNALS) if name.isdigit()),
+        "unmet": unmet(),
+    }
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(set(sys.argv[1:]))

@@ -79,6 +79,7 @@ DRIFTS = {
         "repository",
     ),
     "keyring package removed": ("dpkg --remove cuda-keyring", "repository"),
+    "a dependency forced away": ("dpkg --remove --force-depends libtinfo6", "packages"),
     "package removed": ("dpkg --remove --force-depends libnuma1", "packages"),
     "dpkg interrupted": (
         "cd /tmp && apt-get download hello && dpkg --unpack hello_*.deb",
@@ -86,7 +87,7 @@ DRIFTS = {
     ),
     "ptxas deleted": ("rm /usr/local/cuda-13.2/bin/ptxas", "toolkit"),
     "nvcc truncated": (": >/usr/local/cuda-13.2/bin/nvcc", "toolkit"),
-    "toolkit removed": ("dpkg --remove --force-depends cuda-nvcc-13-2", "toolkit"),
+    "toolkit removed": ("apt-get remove --yes cuda-nvcc-13-2", "toolkit"),
     "a header deleted": ("rm /usr/local/cuda-13.2/include/cublas_v2.h", "toolkit"),
     "rustc deleted": (f"rm {TOOLCHAIN}/bin/rustc", "rust"),
     "rust without its library": (f"rm -r {TOOLCHAIN}/lib", "rust"),

@@ -7,6 +7,7 @@ import pytest
 from operations.apt import DRIVER_PACKAGES, plan
 
 SETTLED = {"installed": {"git": "1:2.39"}, "unfinished": [], "damaged": [], "journals": []}
+SETTLED["unmet"] = []
 
 PLANS = {
     "all there": ({}, {"git"}, []),
@@ -25,6 +26,14 @@ PLANS = {
         ["dpkg was interrupted: 1 journal files remain"],
     ),
     "half unpacked": ({"damaged": ["gcc"]}, {"git"}, ["half unpacked: gcc"]),
+    "dependencies forced away": (
+        {"unmet": ["bash", "g++"]},
+        {"git"},
+        [
+            "the package index is read anew (unmet dependencies: bash, g++)",
+            "unmet dependencies: bash, g++",
+        ],
+    ),
     "mended before installing": (
         {"unfinished": ["a", "b"], "damaged": ["b"], "installed": {}},
         {"git"},
