@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,34 @@ OURS = {"aws:ResourceTag/ManagedBy": "vllm-g5g", "ssm:resourceTag/ManagedBy": "v
 # --- all calls of this project, through its whole life
 
 
+@dataclass
+class Record:
+    """Everything that AWS was asked from a fleet's first run to its end, and what that needed."""
+
+    calls: list[Call] = field(default_factory=list)
+    needs: list[Need] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def shelf() -> Record:
+    return Record()
+
+
 @pytest.fixture
-def calls(aws: Aws, cloud: Cloud, caplog: pytest.LogCaptureFixture) -> list[Call]:
-    """Everything that EC2 is asked from a fleet's first run to its end."""
-    provision = Provisioner(caplog)
+def record(
+    shelf: Record, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> Record:
+    """The record, made by the first test that wants it."""
+    if not shelf.calls:
+        cloud: Cloud = request.getfixturevalue("cloud")
+        _live(request.getfixturevalue("aws"), cloud, Provisioner(caplog))
+        shelf.calls = list(cloud.calls)
+        shelf.needs = [need for call in shelf.calls for need in needs(call, cloud)]
+        shelf.needs += [need for entries in CONNECTOR.values() for need in entries]
+    return shelf
+
+
+def _live(aws: Aws, cloud: Cloud, provision: Provisioner) -> None:
     furnish(aws, cloud)
     group = _security_group(aws)
     cloud.calls.clear()
@@ -41,15 +66,10 @@ def calls(aws: Aws, cloud: Cloud, caplog: pytest.LogCaptureFixture) -> list[Call
     provision(market="on-demand", security_groups=group)
     provision(market="on-demand", state="stopped")
     provision(market="on-demand")
-    (id,) = [i.id for r in cloud.ec2.reservations.values() for i in r.instances if _runs(i)]
+    (id,) = cloud.states()["running"]
     _diagnose(aws, cloud, id)
     hand = Hand()
     carry(image_plan(aws, Source(id, "0" * 64, "1"), baked_images(aws), hand.clock), hand.said)
-    return list(cloud.calls)
-
-
-def _runs(instance: Any) -> bool:
-    return bool(instance._state.name == "running")
 
 
 def _security_group(aws: Aws) -> str:
@@ -121,13 +141,13 @@ def snake(action: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", action).lower()
 
 
-def test_every_call_in_the_source_is_among_the_recorded_ones(calls: list[Call]) -> None:
+def test_every_call_in_the_source_is_among_the_recorded_ones(record: Record) -> None:
     sources = [ROOT / folder for folder in (".", "facts", "operations")]
     named = set[str]().union(
         *(strings(path) | methods(path) for folder in sources for path in folder.glob("*.py"))
     )
     known = operation_names("ec2", "ssm", "iam", "service-quotas")
-    assert named & known == {snake(call.action) for call in calls}
+    assert named & known == {snake(call.action) for call in record.calls}
 
 
 def test_every_call_of_the_connector_is_in_the_table() -> None:
@@ -136,28 +156,20 @@ def test_every_call_of_the_connector_is_in_the_table() -> None:
     assert named & operation_names("ec2", "ssm", "kms") == CONNECTOR.keys()
 
 
-def all_needs(calls: list[Call], cloud: Cloud) -> list[Need]:
-    recorded = [need for call in calls for need in needs(call, cloud)]
-    return [*recorded, *(need for entries in CONNECTOR.values() for need in entries)]
-
-
-def test_the_operator_may_make_every_call(calls: list[Call], cloud: Cloud) -> None:
+def test_the_operator_may_make_every_call(record: Record) -> None:
     policy = statements("operator.json")
     refused = [
-        need
-        for need in all_needs(calls, cloud)
-        if not any(allows(statement, need) for statement in policy)
+        need for need in record.needs if not any(allows(statement, need) for statement in policy)
     ]
     assert refused == []
 
 
-def test_the_operator_may_do_nothing_that_is_not_needed(calls: list[Call], cloud: Cloud) -> None:
-    wanted = all_needs(calls, cloud)
+def test_the_operator_may_do_nothing_that_is_not_needed(record: Record) -> None:
     for statement in statements("operator.json"):
         for action in many(statement["Action"]):
             for resource in many(statement["Resource"]):
                 alone = statement | {"Action": action, "Resource": resource}
-                used = any(allows(alone, need) for need in wanted)
+                used = any(allows(alone, need) for need in record.needs)
                 # One's own sessions are spelled in two ways, for users and for roles.
                 assert used or "${aws:username}" in resource, (
                     f"{statement['Sid']}: nothing needs {action} on {resource}"

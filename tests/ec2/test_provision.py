@@ -108,6 +108,21 @@ def test_two_instances_of_one_name_are_refused_until_said_which_number(
     assert cloud.states() == {"running": [oldest], "terminated": [youngest]}
 
 
+def test_a_spot_instance_that_was_taken_back_is_replaced(
+    provision: Provisioner, cloud: Cloud
+) -> None:
+    provision(market="spot")
+    (taken,) = cloud.states()["running"]
+    words = "Server.SpotInstanceTermination: Spot instance termination"
+    cloud.end(taken, "terminated", "Server.SpotInstanceTermination", words)
+
+    ran = provision(market="spot")
+
+    assert ran.changed
+    assert f"{taken} g5g.2xlarge spot is terminated {words}" in ran.said
+    assert len(cloud.states()["running"]) == 1
+
+
 def test_instances_of_others_are_never_touched(
     provision: Provisioner, cloud: Cloud, aws: Aws
 ) -> None:
