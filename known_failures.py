@@ -122,7 +122,7 @@ SERVING = (
         r"Boolean value of Tensor with more than one value is ambiguous",
         "the release source of 0.32.0 breaks every model on a CPU: the server looks healthy and "
         "the first chat kills its engine",
-        "run the deploy again: it applies cpu-slot-mapping.patch",
+        "run the deploy again: it applies cpu-slot-mapping.patch (unless skip_patches names it)",
         "measured",
     ),
     Failure(

@@ -113,5 +113,6 @@ def _check_words(unit: ServerUnit) -> Sequence[str]:
     return [
         *("/usr/bin/python3", CHECK_SCRIPT, "--stamp", unit.stamp),
         *("--checkpoint", unit.server.model, "--gpus", str(unit.server.gpus)),
+        *("--listen", unit.server.address, str(unit.server.port)),
         *("--record", RECORD_PATH, "--watch", *watched),
     ]

@@ -234,8 +234,10 @@ def look(options: argparse.Namespace, restarts: int, now: dict[str, str]) -> int
     active, sub = now.get("ActiveState"), now.get("SubState")
     again = int(now.get("NRestarts") or 0) > restarts
     if again or sub == "auto-restart" or active in ("failed", "inactive"):
-        status = f"{now.get('Result')}, exit status {now.get('ExecMainStatus')}"
-        say(f"{options.unit} died while starting ({status}, invocation {now.get('InvocationID')})")
+        result, status = now.get("Result"), now.get("ExecMainStatus")
+        # What failed before the main process ever ran left that at 0.
+        how = f"{result}, exit status {status}" if status != "0" or result == "success" else result
+        say(f"{options.unit} died while starting ({how}, invocation {now.get('InvocationID')})")
         return EXIT_DIED
     if active != "active":
         return None

@@ -10,6 +10,7 @@ import glob
 import hashlib
 import json
 import os
+import socket
 import sys
 
 
@@ -61,6 +62,22 @@ def gpu_problem(wanted: int, root: str = "/") -> str:
     return ""
 
 
+def listen_problem(address: str, port: int) -> str:
+    """Return why the server could not listen there; another server's answers would be taken for
+    its own."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+            probe.listen()
+    except OSError as error:
+        return f"cannot listen on {address} port {port} ({error.strerror or error})"
+    return ""
+
+
 def essence(text: str) -> str:
     """Return a unit or an environment file without what systemd does not read.
 
@@ -97,6 +114,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--stamp", required=True, help="the build's stamp")
     parser.add_argument("--checkpoint", required=True, help="directory")
     parser.add_argument("--gpus", type=int, required=True, help="0: serve from the CPU")
+    parser.add_argument("--listen", nargs=2, metavar=("ADDRESS", "PORT"), required=True)
     parser.add_argument("--record", required=True, help="file to write")
     parser.add_argument("--watch", nargs="*", default=[], help="files that the server serves from")
     options = parser.parse_args(words)
@@ -104,6 +122,7 @@ def main(words: list[str] | None = None) -> int:
         stamp_problem(options.stamp),
         checkpoint_problem(options.checkpoint),
         gpu_problem(options.gpus),
+        listen_problem(options.listen[0], int(options.listen[1])),
     ]
     for problem in filter(None, problems):
         print(f"refusing to start: {problem}. Run the deploy again", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import socket
 
 import pytest
 
@@ -76,6 +77,19 @@ def test_the_gpus_must_be_there(tmp_path, wanted, driver, nodes, said):
     assert bool(problem) is bool(said)
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "localhost"])
+def test_a_port_that_is_taken_is_named(address):
+    with socket.create_server((address, 0)) as other:
+        port = other.getsockname()[1]
+        problem = check_start.listen_problem(address, port)
+        assert problem == f"cannot listen on {address} port {port} (Address already in use)"
+    assert check_start.listen_problem(address, port) == ""
+
+
+def test_an_address_of_another_machine_is_named():
+    assert "192.0.2.1 port 8000" in check_start.listen_problem("192.0.2.1", 8000)
+
+
 def test_the_record_tells_content_from_comment(tmp_path):
     unit = tmp_path / "unit"
     unit.write_text("# ours\n\n[Service]\n; theirs\nUser=vllm\n")
@@ -92,6 +106,7 @@ def test_the_record_of_what_is_not_there_is_empty(tmp_path):
 def test_the_record_is_written_only_when_the_start_may_go_on(checkpoint, capsys):
     stamp, record = checkpoint / "build.json", checkpoint / "started.json"
     words = ["--stamp", str(stamp), "--checkpoint", str(checkpoint), "--gpus", "0"]
+    words += ["--listen", "127.0.0.1", "0"]
     words += ["--record", str(record), "--watch", str(stamp)]
     assert check_start.main(words) == 1
     assert "refusing to start: no build stamp" in capsys.readouterr().err
