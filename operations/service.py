@@ -205,11 +205,8 @@ def _answer_problem(found: Service) -> str:
     if answer is None:
         return "it is starting"
     if answer["status"] != 200:
-        return (
-            f"HTTP {answer['status']}: {answer['error'][:120]}"
-            if answer["status"]
-            else (answer["error"])
-        )
+        said = " ".join(answer["error"].split())[:120]
+        return f"HTTP {answer['status']}: {said}" if answer["status"] else said
     return nonsense(answer["text"])
 
 
