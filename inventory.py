@@ -13,21 +13,22 @@ from pyinfra import logger
 from pyinfra.api.exceptions import InventoryError
 
 from facts.aws import Aws
-from facts.ec2_hosts import accelerator, describe, listing, nothing_ready, spending
+from facts.ec2_hosts import accelerator, describe, listing, nothing_ready
+from facts.ec2_price import spending
 from fleet import GROUPS
 
 _aws = Aws()
 _now = datetime.now(UTC)
 _listed = listing(_aws)
-_history, _warning = spending(_aws, _listed.ready, _now)
+_prices = spending(_aws, _listed.ready, _now)
 _groups: dict[str, list[tuple[str, dict[str, str]]]] = defaultdict(list)
 
 for _instance, _reason in _listed.skipped:
     logger.info(f"    skipped {_instance.id} ({_instance.name}): {_reason}")
-if _warning:
-    logger.warning(f"    {_warning}")
+for _warning in _prices.warnings:
+    logger.warning(f"    no costs: {_warning}")
 for _instance in _listed.ready:
-    _line = describe(_instance, _history, _now)
+    _line = describe(_instance, _prices, _now)
     logger.info(f"    found {_instance.id}: {_line}")
     _host = (f"@ssm/{_instance.id}", {"ssm_region": _aws.region, "ec2_instance": _line})
     _groups[accelerator(_instance.type)].append(_host)

@@ -10,7 +10,7 @@ from pyinfra import host, inventory, logger, state
 
 from facts.aws import Aws
 from facts.ec2 import instances
-from facts.ec2_hosts import spending
+from facts.ec2_price import spending
 from facts.ec2_survey import survey
 from fleet import Fleet
 from operations import ec2
@@ -21,14 +21,14 @@ fleet = Fleet.from_data(host.data.dict(), inventory.get_override_data())
 aws = Aws()
 now = datetime.now(UTC)
 found = instances(aws, name=fleet.name)
-history, no_costs = spending(aws, found, now)
+prices = spending(aws, found, now)
 # With -y pyinfra looks for no changes first, which is how a deploy file can tell.
 consent = consent_given(fleet, yes=not state.check_for_changes)
 
-for line in tell_found(aws.region, fleet.name, found, history, now):
+for line in tell_found(aws.region, fleet.name, found, prices, now):
     host.log(line)
-if no_costs:
-    host.log(no_costs, log_func=logger.warning)
+for line in prices.warnings:
+    host.log(f"no costs: {line}", log_func=logger.warning)
 
 if fleet.state == "running":
     seen = survey(aws, fleet, found)

@@ -119,6 +119,12 @@ class Aws:
         with self.asking("reach IAM"):
             return self.session.client("iam", config=self._config)
 
+    @cached_property
+    def pricing(self) -> Any:  # as for IAM
+        with self.asking("reach the price list"):
+            # It is the same list wherever it is asked for, and few regions have it.
+            return self.session.client("pricing", region_name="us-east-1", config=self._config)
+
     @contextmanager
     def asking(self, what: str) -> Iterator[None]:
         """Turn what botocore raises while `what` is being done into an AwsError."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from facts.aws import DENIED, Aws, AwsError
+from facts.aws import Aws
 from facts.ec2 import Agent, Instance, agents, family_letters, instances
-from facts.ec2_price import History, cost_so_far, spot_history
+from facts.ec2_price import Prices, cost_so_far
 
 # Letters of the families of EC2's "accelerated computing" category: GPUs and other chips.
 OTHER_CHIPS = ("g", "gr", "p", "inf", "trn", "vt", "dl", "f")
@@ -55,21 +55,9 @@ def listing(aws: Aws) -> Listing:
     return select(aws.region, found, agents(aws, running) if running else {})
 
 
-def spending(aws: Aws, found: Sequence[Instance], now: datetime) -> tuple[History, str]:
-    """Return the spot prices since the oldest start; a warning where they may not be read."""
-    spot = [entry for entry in found if entry.market == "spot" and entry.state == "running"]
-    since = min((entry.launched for entry in spot), default=now)
-    try:
-        return spot_history(aws, {entry.type for entry in spot}, since, now), ""
-    except AwsError as error:
-        if error.code not in DENIED:
-            raise
-        return {}, f"no costs: {error}"
-
-
-def describe(instance: Instance, history: History, now: datetime) -> str:
+def describe(instance: Instance, known: Prices, now: datetime) -> str:
     """Return one line on a running instance, with its age and what it cost since its start."""
-    spent = cost_so_far(history, instance, now)
+    spent = cost_so_far(known, instance, now)
     money = "? USD" if spent is None else f"{spent:.2f} USD"
     words = (instance.name, instance.type, instance.market, instance.zone)
     return f"{' '.join(words)}, up {age(now - instance.launched)}, {money}"

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from facts.aws import DENIED, Aws, AwsError
+from facts.aws import Aws
 from facts.ec2 import Instance, Market, Volume, online, volumes
 from facts.ec2_image import Image, baked_image, public_image
 from facts.ec2_network import Findings, Group, Place, groups, judge_profile, offering_zones, places
-from facts.ec2_price import latest, spot_history
+from facts.ec2_price import latest, prices
 from facts.ec2_quota import Kind, Quota, kinds, quotas
 from fleet import Fleet
 
@@ -24,7 +24,8 @@ class Survey:
     groups: Sequence[Group]
     profile: Findings
     quotas: Mapping[Market, Quota]
-    prices: Mapping[str, float]  # zone -> spot price in USD an hour
+    spot_usd: Mapping[str, float]  # by zone, an hour, now
+    fixed_usd: float | None  # on demand, an hour
     volumes: Mapping[str, Volume]
     online: frozenset[str]  # instances that Systems Manager reaches
     warnings: tuple[str, ...]  # what may not be read, and is done without
@@ -34,7 +35,9 @@ def survey(aws: Aws, fleet: Fleet, found: Sequence[Instance]) -> Survey:
     """Ask AWS for all that bears on running this fleet. Nothing is written."""
     kind = kinds(aws, [fleet.type])[fleet.type]
     used, blind = quotas(aws, fleet.markets)
-    prices, dear = _prices(aws, fleet)
+    now = datetime.now(UTC)
+    spot, fixed = ([fleet.type] if m in fleet.markets else [] for m in ("spot", "on-demand"))
+    known = prices(aws, spot, fixed, now, now)
     return Survey(
         kind=kind,
         image=_image(aws, fleet, kind.architecture),
@@ -43,10 +46,11 @@ def survey(aws: Aws, fleet: Fleet, found: Sequence[Instance]) -> Survey:
         groups=groups(aws, fleet.security_groups),
         profile=judge_profile(aws, fleet.instance_profile),
         quotas=used,
-        prices=prices,
+        spot_usd=latest(known.spot, fleet.type),
+        fixed_usd=known.fixed.get(fleet.type),
         volumes=volumes(aws, [entry.root_volume for entry in found if entry.root_volume]),
         online=online(aws, found),
-        warnings=(*blind, *dear),
+        warnings=(*blind, *known.warnings),
     )
 
 
@@ -58,14 +62,3 @@ def _image(aws: Aws, fleet: Fleet, architecture: str) -> Image:
         parameter=fleet.image_parameter.format(architecture=architecture),
         name=fleet.image_names["arm64" if architecture == "arm64" else "x86_64"],
     )
-
-
-def _prices(aws: Aws, fleet: Fleet) -> tuple[Mapping[str, float], list[str]]:
-    """Return zone -> spot price now; a warning instead where they may not be read."""
-    now = datetime.now(UTC)
-    try:
-        return latest(spot_history(aws, [fleet.type], now, now), fleet.type), []
-    except AwsError as error:
-        if error.code not in DENIED:
-            raise
-        return {}, [str(error)]

@@ -91,7 +91,7 @@ class Launcher:
     def launch(self, deed: Launch, say: Say) -> None:
         """Launch as many as the deed says, one after the other, and wait until all of them run."""
         for _ in range(deed.count):
-            tries = offers(deed.markets, deed.places, self.seen.prices, self.fleet.rounds)
+            tries = offers(deed.markets, deed.places, self.seen.spot_usd, self.fleet.rounds)
             known = [*self.known, *self.made]
             self.made.append(walk(self.aws, self._wish(), tries, known, say, self.clock.sleep))
             say(f"{self.made[-1]} is launched")

@@ -6,20 +6,20 @@ from datetime import datetime
 from facts.ec2 import Instance
 from facts.ec2_hosts import describe
 from facts.ec2_network import judge_groups
-from facts.ec2_price import History
+from facts.ec2_price import Prices
 from facts.ec2_survey import Survey
 from fleet import Fleet
 from operations.ec2_plan import changes
 
 
 def tell_found(
-    region: str, name: str, found: Sequence[Instance], history: History, now: datetime
+    region: str, name: str, found: Sequence[Instance], known: Prices, now: datetime
 ) -> list[str]:
     """Return a line for each instance of the name, the ended ones with EC2's reason."""
     if not found:
         return [f"no instance in {region} is called {name}"]
     return [
-        f"{entry.id} {describe(entry, history, now)}"
+        f"{entry.id} {describe(entry, known, now)}"
         if entry.state == "running"
         else f"{entry.id} {entry.type} {entry.market} is {entry.state} {entry.reason}".rstrip()
         for entry in found
@@ -30,8 +30,10 @@ def tell_survey(seen: Survey, fleet: Fleet) -> list[str]:
     """Return the quotas and what is in use of them, the image, and the spot prices."""
     lines = [f"quota {quota}" for quota in seen.quotas.values()]
     lines.append(f"image {seen.image.id}, {seen.image.name}, {seen.image.created}")
-    if "spot" in fleet.markets and seen.prices:
-        lines.append(f"{fleet.type} on spot, USD an hour: {_prices(seen.prices)}")
+    if "spot" in fleet.markets and seen.spot_usd:
+        lines.append(f"{fleet.type} on spot, USD an hour: {_by_zone(seen.spot_usd)}")
+    if "on-demand" in fleet.markets and seen.fixed_usd is not None:
+        lines.append(f"{fleet.type} on demand, USD an hour: {seen.fixed_usd:.4f}")
     return lines
 
 
@@ -48,6 +50,6 @@ def warn(found: Sequence[Instance], seen: Survey, fleet: Fleet) -> list[str]:
     return told
 
 
-def _prices(prices: Mapping[str, float]) -> str:
+def _by_zone(prices: Mapping[str, float]) -> str:
     ordered = sorted(prices.items(), key=lambda entry: (entry[1], entry[0]))
     return ", ".join(f"{zone} {usd:.4f}" for zone, usd in ordered)

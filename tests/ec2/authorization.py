@@ -28,6 +28,8 @@ def needs(call: Call, cloud: Cloud) -> list[Need]:
         case "GetInstanceProfile":
             name = call.params["InstanceProfileName"]
             return [Need(action, arn("iam", f"instance-profile/{name}", region=""))]
+        case "GetProducts":
+            return [Need(action)]
     assert call.action.startswith("Describe"), f"what does {action} need?"
     return [Need(action)]
 

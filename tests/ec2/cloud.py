@@ -62,6 +62,7 @@ class Cloud:
     calls: list[Call] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     quotas: dict[str, float] = field(default_factory=dict)  # quota code -> vCPUs
+    on_demand_usd: dict[str, float] = field(default_factory=dict)  # by type; others unlisted
     pings: dict[str, str] = field(default_factory=dict)  # instance id -> PingStatus
     all_online: bool = True  # running instances without an entry in `pings` are Online
     on_launch: list[Callable[[Any], None]] = field(default_factory=list)  # told moto's instance
@@ -155,6 +156,7 @@ class Cloud:
         own = {
             "CreateImage": self._create_image,
             "DescribeInstanceInformation": self._information,
+            "GetProducts": self._products,
             "GetServiceQuota": self._quota,
             "RunInstances": self._run,
             "StopInstances": self._stop,
@@ -186,6 +188,14 @@ class Cloud:
             if ping:
                 entries.append({"InstanceId": id, "PingStatus": ping, "AgentVersion": "3.3.2299.0"})
         return _json(start_response, {"InstanceInformationList": entries})
+
+    def _products(self, call: Call, environ: dict[str, Any], start_response: Any) -> Any:
+        fields = {entry["Field"]: entry["Value"] for entry in call.params["Filters"]}
+        usd = self.on_demand_usd.get(fields["instanceType"])
+        hourly = {"unit": "Hrs", "pricePerUnit": {"USD": f"{usd:.10f}"}} if usd else None
+        term = {"priceDimensions": {"SKU.TERM.RATE": hourly}}
+        product = {"product": {}, "terms": {"OnDemand": {"SKU.TERM": term}}}
+        return _json(start_response, {"PriceList": [json.dumps(product)] if hourly else []})
 
     def _quota(self, call: Call, environ: dict[str, Any], start_response: Any) -> Any:
         code = call.params["QuotaCode"]

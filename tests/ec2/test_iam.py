@@ -146,7 +146,7 @@ def test_every_call_in_the_source_is_among_the_recorded_ones(record: Record) -> 
     named = set[str]().union(
         *(strings(path) | methods(path) for folder in sources for path in folder.glob("*.py"))
     )
-    known = operation_names("ec2", "ssm", "iam", "service-quotas")
+    known = operation_names("ec2", "ssm", "iam", "pricing", "service-quotas")
     assert named & known == {snake(call.action) for call in record.calls}
 
 

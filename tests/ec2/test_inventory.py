@@ -5,6 +5,7 @@ import logging
 import runpy
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,19 @@ def test_prices_that_may_not_be_read_are_a_warning(
     assert len(groups()["g5g"]) == 1
     assert "no costs: [us-east-1] cannot read the spot prices" in said.text
     assert "up 0 min, ? USD" in said.text
+
+
+def test_what_a_running_instance_cost_is_listed(
+    aws: Aws, cloud: Cloud, said: pytest.LogCaptureFixture
+) -> None:
+    cloud.on_demand_usd["g5g.2xlarge"] = 0.5
+    (id,) = launch(aws)
+    begin = datetime.now(UTC) - timedelta(hours=10, minutes=1)
+    cloud.instance(id).launch_time = begin.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+    groups()
+
+    assert f"found {id}: one g5g.2xlarge on-demand us-east-1a, up 10 h 1 min, 5.01 USD" in said.text
 
 
 def test_a_throttled_call_is_repeated(aws: Aws, cloud: Cloud) -> None:

@@ -10,6 +10,8 @@ from tests.ec2.provisioning import Provisioner
 def test_a_dry_run_names_the_launch_and_writes_nothing(
     provision: Provisioner, cloud: Cloud
 ) -> None:
+    cloud.on_demand_usd["g5g.2xlarge"] = 0.556
+
     ran = provision(dry=True)
 
     assert ran.planned
@@ -17,6 +19,7 @@ def test_a_dry_run_names_the_launch_and_writes_nothing(
     assert "0 of 1 instances are there as wanted; launch 1 g5g.2xlarge" in ran.said
     assert '"All G and VT Spot Instance Requests" (L-3819A6DF): 0 of 64 vCPUs' in ran.said
     assert "on spot, USD an hour: us-east-1a" in ran.said
+    assert "on demand, USD an hour: 0.5560" in ran.said
     assert cloud.writes() == []
 
 

@@ -69,6 +69,7 @@ FIRST_RUN = {
     "DescribeSpotInstanceRequests": True,
     "GetServiceQuota": True,
     "DescribeSpotPriceHistory": True,
+    "GetProducts": True,
     "GetParameter": False,
     "DescribeImages": False,
     "DescribeSubnets": False,

@@ -1,5 +1,6 @@
 """What is read from EC2: prices, quotas, images, networks, the groups of hardware."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,7 +12,7 @@ from facts.ec2 import instances, parse_instance
 from facts.ec2_hosts import accelerator, age
 from facts.ec2_image import baked_image, public_image
 from facts.ec2_network import groups, judge_groups, judge_profile, places
-from facts.ec2_price import Price, cost
+from facts.ec2_price import Price, cost, parse_product
 from facts.ec2_quota import Quota, counts, quotas, shortfall
 from tests.ec2.cloud import Cloud, Fault
 from tests.ec2.provisioning import DLAMI, PARAMETER
@@ -56,6 +57,25 @@ def test_cost_of_two_parts_is_that_of_the_whole(
     first, middle, last = sorted([one, two, three])
     parts = cost(prices, first, middle) + cost(prices, middle, last)
     assert parts == pytest.approx(cost(prices, first, last))
+
+
+def test_a_product_of_the_price_list_is_read() -> None:
+    # The layout of a real answer of GetProducts, less what is not read.
+    hourly = {
+        "unit": "Hrs",
+        "description": "$0.556 per On Demand Linux g5g.2xlarge Instance Hour",
+        "appliesTo": [],
+        "pricePerUnit": {"USD": "0.5560000000"},
+    }
+    product = {
+        "product": {"productFamily": "Compute Instance", "sku": "SKU"},
+        "serviceCode": "AmazonEC2",
+        "terms": {
+            "OnDemand": {"SKU.JRTCKXETXF": {"priceDimensions": {"SKU.JRTCKXETXF.6YS6": hourly}}}
+        },
+    }
+    assert parse_product(json.dumps(product)) == 0.556
+    assert parse_product(json.dumps({"terms": {}})) is None
 
 
 AGES = {0: "0 min", 59: "0 min", 600: "10 min", 3900: "1 h 5 min", 90000: "1 d 1 h", -5: "0 min"}
