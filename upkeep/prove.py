@@ -18,7 +18,7 @@ from typing import Any, Final
 from files.probes.shared_memory.verdict import faults, launch
 from upkeep.environment import interpreter
 from upkeep.trees import patched, stock
-from versions import SUPPORTED, Version, patches_for
+from versions import SUPPORTED, Version, patches_for, sdist_of
 
 PROBES: Final = Path(__file__).resolve().parent.parent / "files" / "probes"
 LIMIT: Final = 65536  # bytes of shared memory that a block may have on 7.5 [field]
@@ -59,7 +59,10 @@ class Proof:
 
     def table(self) -> Iterator[str]:
         """Yield the lines of a table for people."""
-        yield f"vLLM {self.version.number}, Triton {self.triton}, bytes of {LIMIT:,} per block"
+        source = sdist_of(self.version).number
+        number = self.version.number
+        made_on = number if source == number else f"{number} (on the source of {source})"
+        yield f"vLLM {made_on}, Triton {self.triton}, bytes of {LIMIT:,} a block"
         yield f"{'kernel':44} {'stock':>18} {'patched':>18}  8.0"
         kernels = zip(
             *(self.stock, self.patched, self.stock_ampere, self.patched_ampere), strict=True

@@ -107,6 +107,12 @@ def test_a_patched_version_that_does_not_hold_is_told_in_words() -> None:
     )
 
 
+def test_a_proof_names_the_source_that_it_was_made_on() -> None:
+    lists: list[list[dict[str, Any]]] = [[], [], [], [], [], []]
+    tag_only = Proof(SUPPORTED["0.27.2rc0"], "3.7.0", *lists)
+    assert next(tag_only.table()).startswith("vLLM 0.27.2rc0 (on the source of 0.27.1), Triton")
+
+
 def test_a_tree_that_the_probe_does_not_know_is_named(tmp_path: Path) -> None:
     with pytest.raises(ProbeFailed, match=r"kv_cache_interface\.py"):
         probe(tmp_path)
