@@ -60,6 +60,7 @@ PASSING = (
     "/root/.cache/pip",
     "/home/*/.cache/pip",
     "/tmp/*",
+    "/tmp/.[!.]*",
     "/var/cache/apt/archives/*.deb",
     "/var/lib/amazon/ssm/i-*",  # what Run Command and sessions were told
     "/var/log/amazon/ssm/*",
@@ -77,7 +78,7 @@ SEARCHED = ("/etc", "/root", "/home")
 SMALL = 1 << 20
 
 
-def lasting(root):
+def lasting(root: str) -> list[str]:
     """Return what must be gone before an image is taken, sorted."""
     found = [path for pattern in IDENTITY + SECRETS + HISTORIES for path in _glob(root, pattern)]
     machine_id = root + MACHINE_ID
@@ -86,14 +87,14 @@ def lasting(root):
     return sorted(found)
 
 
-def passing(root):
+def passing(root: str) -> list[str]:
     found = [path for pattern in PASSING for path in _glob(root, pattern)]
     return sorted(path for path in found if not os.path.basename(path).startswith(IN_USE))
 
 
-def tokens(root):
+def tokens(root: str) -> list[str]:
     """Return the small files that hold what looks like a token; never the token itself."""
-    found = []
+    found: list[str] = []
     for top in SEARCHED:
         for folder, _, names in os.walk(root + top):
             paths = [os.path.join(folder, name) for name in names]
@@ -101,7 +102,7 @@ def tokens(root):
     return sorted(found)
 
 
-def _holds_token(path):
+def _holds_token(path: str) -> bool:
     try:
         if not os.path.isfile(path) or os.path.getsize(path) > SMALL:
             return False
@@ -111,21 +112,21 @@ def _holds_token(path):
         return False
 
 
-def _glob(root, pattern):
-    return glob.glob(root + pattern, include_hidden=True)
+def _glob(root: str, pattern: str) -> list[str]:
+    return glob.glob(root + pattern)
 
 
-def remove(path):
+def remove(path: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)
     else:
         os.unlink(path)
 
 
-def seal(root):
+def seal(root: str) -> None:
     """Remove all of it, and blank the swap files, which hold pages of whoever ran."""
     for path in swap_files(root):
-        blank(path)
+        blank(path, root)
     for path in lasting(root) + passing(root):
         if path == root + MACHINE_ID:
             os.truncate(path, 0)
@@ -133,19 +134,29 @@ def seal(root):
             remove(path)
 
 
-def swap_files(root):
-    """Return the active swap files; partitions are not ours."""
-    with open(root + "/proc/swaps") as file:
-        rows = [line.split() for line in file.read().splitlines()[1:]]
-    return [row[0] for row in rows if row[1] == "file"]
+def swap_files(root: str) -> list[str]:
+    """Return the swap files that this host switches on at boot.
+
+    /proc/swaps would not do: in a container it lists what the machine around it uses.
+    """
+    try:
+        with open(root + "/etc/fstab") as file:
+            rows = [line.split("#")[0].split() for line in file]
+    except FileNotFoundError:
+        return []
+    paths = [root + row[0] for row in rows if len(row) > 2 and row[2] == "swap"]
+    return [path for path in paths if os.path.isfile(path)]
 
 
-def blank(path):
+def blank(path: str, root: str) -> None:
     """Overwrite a swap file with zeros, in place so that it has no holes, and format it again.
 
     It stays off: it is in fstab, and the next boot switches it on.
     """
-    subprocess.run(["swapoff", path], check=True)
+    with open(root + "/proc/swaps") as file:
+        active = [line.split()[0] for line in file]
+    if path in active:
+        subprocess.run(["swapoff", path], check=True)
     left = os.path.getsize(path)
     zeros = bytes(1 << 20)
     with open(path, "r+b") as file:
@@ -156,7 +167,7 @@ def blank(path):
     subprocess.run(["mkswap", path], check=True, stdout=subprocess.DEVNULL)
 
 
-def kept_tokens(root):
+def kept_tokens(root: str) -> list[str]:
     """Return the files with tokens that sealing does not remove: somebody has to look at them."""
     removed = lasting(root) + passing(root)
     return [
@@ -166,9 +177,13 @@ def kept_tokens(root):
     ]
 
 
-def main(verb, root=""):
+def main(verb: str, root: str = "") -> int:
     if verb == "seal":
-        seal(root)
+        try:
+            seal(root)
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"not sealed: {error}; mend that, then bake again", file=sys.stderr)
+            return 1
     left = lasting(root)
     leaks = kept_tokens(root)
     if verb == "state":

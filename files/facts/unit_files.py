@@ -11,7 +11,7 @@ import sys
 PROPERTIES = "LoadState,ActiveState,UnitFileState,NeedDaemonReload"
 
 
-def unit_state(unit):
+def unit_state(unit: str) -> dict[str, str]:
     """Return systemd's view of the unit; LoadState is not-found where it knows none."""
     shown = subprocess.run(
         ["systemctl", "show", "--property", PROPERTIES, unit], capture_output=True, text=True
@@ -20,7 +20,7 @@ def unit_state(unit):
     return {"LoadState": "not-found"} | {name: value for name, _, value in pairs}
 
 
-def digest(path):
+def digest(path: str) -> str:
     try:
         with open(path, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()

@@ -115,27 +115,53 @@ def test_a_token_left_anywhere_in_etc_or_a_home_stops_the_image(root: Path) -> N
     assert token not in told.stdout + told.stderr + ran.stdout + ran.stderr
 
 
-def test_a_swap_file_is_blanked_in_place(root: Path) -> None:
-    swap = root / "swapfile"
-    swap.write_bytes(b"secret pages" * 300_000)
-    size = swap.stat().st_size
-    (root / "proc/swaps").write_text(
-        "Filename Type Size Used Priority\n"
-        f"/dev/nvme1n1p2 partition 1 0 -2\n{swap} file 3515 0 -3\n"
+@pytest.fixture
+def swap(root: Path) -> Path:
+    """A swap file that fstab names and that is on, beside one of the machine around."""
+    made = root / "swapfile"
+    made.write_bytes(b"secret pages" * 300_000)
+    (root / "etc/fstab").write_text(
+        "# the disk, our file, a partition\n"
+        "UUID=1 / ext4 defaults 0 1\n"
+        "/swapfile none swap sw 0 0\n"
+        "/dev/sdb1 none swap sw 0 0\n"
     )
-    stubs = root / "stubs"
-    stubs.mkdir()
-    for name in ("swapoff", "mkswap"):
-        (stubs / name).write_text(f'#!/bin/sh\necho "{name} $*" >>{root}/opt/log\n')
-        (stubs / name).chmod(0o755)
+    (root / "proc/swaps").write_text(
+        f"Filename Type Size Used Priority\n/somebody/elses file 1 0 -2\n{made} file 3515 0 -3\n"
+    )
+    return made
 
-    ran = seal("seal", root, path=f"{stubs}:/usr/bin:/bin")
+
+def stubs(root: Path, status: int = 0) -> str:
+    """Return a PATH whose swapoff and mkswap note what they are told."""
+    folder = root / "opt/stubs"
+    folder.mkdir()
+    for name in ("swapoff", "mkswap"):
+        text = f'#!/bin/sh\necho "{name} $*" >>{root}/opt/log\nexit {status}\n'
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return f"{folder}:/usr/bin:/bin"
+
+
+def test_a_swap_file_is_blanked_in_place(root: Path, swap: Path) -> None:
+    size = swap.stat().st_size
+
+    ran = seal("seal", root, path=stubs(root))
 
     assert ran.returncode == 0, ran.stderr
     assert (root / "opt/log").read_text().splitlines() == [f"swapoff {swap}", f"mkswap {swap}"]
     assert swap.stat().st_size == size
     assert not swap.read_bytes().strip(b"\0")
     assert swap.stat().st_blocks * 512 >= size  # no holes
+
+
+def test_swap_that_cannot_be_switched_off_stops_the_image(root: Path, swap: Path) -> None:
+    ran = seal("seal", root, path=stubs(root, status=1))
+
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("not sealed: Command '['swapoff'")
+    assert len(ran.stderr.splitlines()) == 1
+    assert b"secret" in swap.read_bytes()
 
 
 def test_a_link_that_leads_nowhere_is_removed_too(root: Path) -> None:
