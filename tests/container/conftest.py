@@ -1,6 +1,6 @@
 """One container for the session: looked at fresh, converged once, then shared by all tests.
 
-A test that breaks something on `host` mends it by converging. One that cannot asks for `copy`.
+A test that breaks something on `host` mends it by converging.
 """
 
 import os
