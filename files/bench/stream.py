@@ -22,7 +22,7 @@ class Completion:
     text: str = ""
     reasoning: str = ""
     arrivals: list[float] = field(default_factory=list)  # of each chunk that carried output
-    latency: float = 0.0  # until the last chunk that said anything
+    latency: float = 0.0  # until the last chunk of the answer
     prompt_tokens: int | None = None  # as the server counts them; None where it does not say
     completion_tokens: int | None = None
     finish_reason: str | None = None
@@ -101,11 +101,10 @@ class StreamReader:
         choices, usage = event.get("choices"), event.get("usage")
         if choices:
             self._take_choice(choices, at)
+            self.completion.latency = at  # a trailing chunk with usage alone ends nothing
         if isinstance(usage, Mapping):
             self.completion.prompt_tokens = _count(usage, "prompt_tokens")
             self.completion.completion_tokens = _count(usage, "completion_tokens")
-        if choices or usage:
-            self.completion.latency = at
 
     def _take_choice(self, choices: Any, at: float) -> None:
         choice = choices[0] if isinstance(choices, list) else None

@@ -63,6 +63,7 @@ Answer = Callable[[Body], list[bytes] | Refusal]
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # as real servers do; else a chunk waits 40 ms for an ACK
     server: "FakeServer"
 
     def do_GET(self) -> None:

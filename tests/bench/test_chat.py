@@ -57,8 +57,8 @@ def test_the_figures_are_the_clients_own(server: FakeServer) -> None:
     # The clock is looked at once when sending, then once a line: an event is two lines.
     assert done.arrivals == [3.0, 5.0, 7.0]
     assert (done.text, done.tokens, done.prompt_tokens) == ("Hallo you", 3, 7)
-    assert (done.ttft, done.latency, done.gaps) == (3.0, 11.0, [2.0, 2.0])
-    assert done.tpot == (11.0 - 3.0) / (3 - 1)
+    assert (done.ttft, done.latency, done.gaps) == (3.0, 9.0, [2.0, 2.0])
+    assert done.tpot == (9.0 - 3.0) / (3 - 1)
     assert done.record()["tokens_from"] == "usage"
 
 
