@@ -102,15 +102,15 @@ def public_image(aws: Aws, *, parameter: str, name: str) -> Image:
 
 
 def baked_images(aws: Aws, *, build: str | None = None) -> list[Image]:
-    """Return our own images, newest first, of this build if it is given."""
+    """Return our own images, newest first; of the builds whose digest begins with `build`."""
     filters: list[FilterTypeDef] = [{"Name": "tag:ManagedBy", "Values": [MANAGED_BY]}]
     if build is not None:
-        filters.append({"Name": f"tag:{BUILD}", "Values": [build]})
+        filters.append({"Name": f"tag:{BUILD}", "Values": [f"{build}*"]})
     return _images(aws, "", ["self"], filters)
 
 
 def baked_image(aws: Aws, *, baked: str, architecture: str) -> Image:
-    """Return our newest image for `architecture`, of the build `baked` unless that is latest."""
+    """Return our newest image for `architecture`; `baked` is "latest" or how a digest begins."""
     found = baked_images(aws, build=None if baked == "latest" else baked)
     fitting = [image for image in found if image.architecture == architecture]
     if not fitting:

@@ -55,7 +55,8 @@ image_names = {
     "x86_64": "Deep Learning OSS Nvidia Driver AMI GPU PyTorch 2.12 (Ubuntu 24.04) *",
 }
 
-# An image of our own, made by bake.py, instead: "latest", or the digest of its build.
+# An image of our own, made by bake.py, instead: "latest", or the digest of its build, of which the
+# first eight digits will do.
 baked = None
 
 # What `shutdown` on the host does: stop, or terminate. One-time spot always terminates.

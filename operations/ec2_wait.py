@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from facts.aws import Aws, AwsError
+from facts.aws import THROTTLED, Aws, AwsError
 from facts.ec2 import Instance, agents, by_id, online
 from facts.ec2_diagnosis import causes, surroundings
 from operations.aws_command import Say
@@ -34,7 +34,7 @@ def poll(look: Callable[[], str], within_s: float, clock: Clock, say: Say) -> st
     """
     start = clock.now()
     told, told_at = "", start
-    while left := look():
+    while left := _unless_throttled(look):
         now = clock.now()
         if now - start >= within_s:
             return left
@@ -43,6 +43,16 @@ def poll(look: Callable[[], str], within_s: float, clock: Clock, say: Say) -> st
             told, told_at = left, now
         clock.sleep(EVERY_S)
     return ""
+
+
+def _unless_throttled(look: Callable[[], str]) -> str:
+    """Look; that AWS has no time for the question is no end to waiting."""
+    try:
+        return look()
+    except AwsError as error:
+        if error.code not in THROTTLED:
+            raise
+        return f"AWS answers {error.code}"
 
 
 def until_state(aws: Aws, ids: Collection[str], state: str, clock: Clock, say: Say) -> None:

@@ -86,3 +86,11 @@ def furnish(aws: Aws, cloud: Cloud) -> str:
     cloud.put_parameter(PARAMETER, image)
     cloud.calls.clear()
     return image
+
+
+def bake(aws: Aws, cloud: Cloud, build: str, architecture: str = "arm64") -> str:
+    """Make an image of our own, as bake.py does; return its id."""
+    id = cloud.register_image(f"vllm-g5g-{build}", architecture, owner="")
+    tags = [{"Key": "ManagedBy", "Value": "vllm-g5g"}, {"Key": "Build", "Value": build}]
+    aws.ec2.create_tags(Resources=[id], Tags=tags)  # type: ignore[arg-type]
+    return id

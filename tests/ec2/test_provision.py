@@ -1,10 +1,11 @@
 """provision.py through the life of a fleet, against a cloud on loopback."""
 
+from datetime import datetime
 from typing import Any
 
 from facts.aws import Aws
 from tests.ec2.cloud import Cloud, Fault
-from tests.ec2.provisioning import Provisioner
+from tests.ec2.provisioning import Provisioner, bake
 
 
 def test_a_dry_run_names_the_launch_and_writes_nothing(
@@ -124,6 +125,23 @@ def test_a_spot_instance_that_was_taken_back_is_replaced(
     assert ran.changed
     assert f"{taken} g5g.2xlarge spot is terminated {words}" in ran.said
     assert len(cloud.states()["running"]) == 1
+
+
+def test_a_baked_image_is_launched_and_a_newer_one_is_told(
+    provision: Provisioner, cloud: Cloud, aws: Aws
+) -> None:
+    old = bake(aws, cloud, "11111111")
+    cloud.ec2.amis[old].creation_date = datetime(2026, 1, 1)
+    assert provision(baked="latest").changed
+    (call,) = [call for call in cloud.calls if call.action == "RunInstances"]
+    assert call.params["ImageId"] == old
+
+    bake(aws, cloud, "22222222")
+    ran = provision(baked="latest")
+
+    assert not ran.changed
+    assert "image is build:11111111, wanted build:22222222" in ran.said
+    assert not provision(baked="11111111").changed
 
 
 def test_instances_of_others_are_never_touched(

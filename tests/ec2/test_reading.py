@@ -15,7 +15,7 @@ from facts.ec2_network import groups, judge_groups, judge_profile, places
 from facts.ec2_price import Price, cost, parse_product
 from facts.ec2_quota import Quota, counts, quotas, shortfall
 from tests.ec2.cloud import Cloud, Fault
-from tests.ec2.provisioning import DLAMI, PARAMETER
+from tests.ec2.provisioning import DLAMI, PARAMETER, bake
 from tests.ec2.test_inventory import launch
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
@@ -187,22 +187,15 @@ def test_a_parameter_to_an_image_that_is_gone_is_one_line(aws: Aws, cloud: Cloud
         public_image(aws, parameter=PARAMETER, name=NAME)
 
 
-def bake(aws: Aws, cloud: Cloud, build: str, architecture: str = "arm64") -> str:
-    id = cloud.register_image(f"vllm-g5g-{build}", architecture, owner="")
-    tags = [{"Key": "ManagedBy", "Value": "vllm-g5g"}, {"Key": "Build", "Value": build}]
-    aws.ec2.create_tags(Resources=[id], Tags=tags)  # type: ignore[arg-type]
-    return id
-
-
 def test_a_baked_image_is_found_by_its_build_or_as_the_latest(aws: Aws, cloud: Cloud) -> None:
-    one = bake(aws, cloud, "11111111")
+    one = bake(aws, cloud, "1111111122222222")
     two = bake(aws, cloud, "22222222")
     bake(aws, cloud, "33333333", "x86_64")
     cloud.ec2.amis[one].creation_date = datetime(2026, 1, 1)
 
     assert baked_image(aws, baked="latest", architecture="arm64").id == two
     found = baked_image(aws, baked="11111111", architecture="arm64")
-    assert (found.id, found.source) == (one, "build:11111111")
+    assert (found.id, found.source) == (one, "build:1111111122222222")
     with pytest.raises(AwsError, match="none of ours is for x86_64 and build 22222222"):
         baked_image(aws, baked="22222222", architecture="x86_64")
 

@@ -80,6 +80,17 @@ def test_an_instance_that_is_not_listed_yet_is_waited_for(
     assert hand.said == [f"{id} is not listed yet (0 s of 900 s)"]
 
 
+def test_throttling_does_not_end_the_wait(aws: Aws, cloud: Cloud, hand: Hand) -> None:
+    (id,) = launch(aws)
+    # Two looks, each of which botocore repeats five times.
+    cloud.faults.append(Fault("DescribeInstances", "RequestLimitExceeded", times=12))
+
+    until_online(aws, [id], 600, hand.clock, hand.said.append)
+
+    assert hand.said == ["AWS answers RequestLimitExceeded (0 s of 600 s)"]
+    assert hand.time == 2 * EVERY_S
+
+
 def test_a_spot_interruption_while_waiting_is_told(aws: Aws, cloud: Cloud, hand: Hand) -> None:
     (id,) = launch(aws, InstanceMarketOptions={"MarketType": "spot"})
     cloud.all_online = False
