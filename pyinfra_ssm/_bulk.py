@@ -79,11 +79,11 @@ def fetch(
     command = fetching_command(path, user, sudo, options.python)
     parameters = {"command": [command], "separateOutputStream": ["True"]}
     printout = Printout()
+    opening = account.start_session(target, options.bulk_document, parameters)
     session = Session(
         account,
         target,
-        options.bulk_document,
-        parameters,
+        opening,
         printout,
         DEFAULT_PAYLOAD_SIZE,
         outlives_socket=False,  # what is printed meanwhile is lost, and the program stuck

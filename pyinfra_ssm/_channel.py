@@ -84,7 +84,7 @@ class Channel:
         self._early: dict[int, AgentMessage] = {}  # acknowledged, but ahead of their turn
         self._request: HandshakeRequest | None = None
         self._cipher: Cipher | None = None
-        self._paused = False
+        self.is_paused = False
         self._probe: _Probe | None = None
 
     # Calls of the owner
@@ -93,7 +93,7 @@ class Channel:
         """Start on a new socket: say who we are, and repeat whatever the old one may have lost."""
         opening = OpenDataChannel(token, request_id=self._new_id(), client_id=self._client_id)
         self._outbox = [opening.encode()]
-        self._paused = False  # a pause belongs to the socket that it came on
+        self.is_paused = False  # a pause belongs to the socket that it came on
         events = self._give_up_probe(now)
         self.window.expire_all(now)
         self._fill_window(now)
@@ -155,10 +155,10 @@ class Channel:
             case MessageType.CHANNEL_CLOSED:
                 return self._close(ClosingNotice.decode(message.payload))
             case MessageType.PAUSE_PUBLICATION:
-                self._paused = True
+                self.is_paused = True
                 return [PublicationPaused()]
             case MessageType.START_PUBLICATION:
-                self._paused = False
+                self.is_paused = False
                 self.window.expire_all(now)
                 self._fill_window(now)
                 return [PublicationStarted()]
@@ -173,7 +173,7 @@ class Channel:
 
     def deadline(self) -> float | None:
         """Return when handle_deadline() is next due, or None."""
-        if self.state is State.CLOSED or self._paused:
+        if self.state is State.CLOSED or self.is_paused:
             return None
         resend = self.window.deadline()
         patience = self._probe.patience_ends if self._probe else None
@@ -193,7 +193,7 @@ class Channel:
     # Sending
 
     def _fill_window(self, now: float) -> None:
-        if self.state is not State.RUNNING or self._paused or self._probe:
+        if self.state is not State.RUNNING or self.is_paused or self._probe:
             return
         while self._unsent and self.window.has_room(self._next_sequence):
             payload = bytes(self._unsent[: self.payload_size])

@@ -10,6 +10,8 @@ SOCKET_PATIENCE = 20.0
 # Seconds without a frame of the host, while it owes us an acknowledgement, after which the host is:
 # the service keeps the socket open for an agent that is gone, as after a reboot.
 HOST_PATIENCE = 45.0
+# The same while the service says that the agent has lost its own connection: it may yet find it.
+PAUSED_PATIENCE = 300.0
 
 
 class Verdict(Enum):
@@ -35,12 +37,14 @@ class Liveness:
         if from_host:
             self._heard_host = now
 
-    def verdict(self, now: float, unacknowledged: bool) -> Verdict:
+    def verdict(self, now: float, unacknowledged: bool, paused: bool = False) -> Verdict:
+        """Return what to do; to be asked every few seconds. `paused`: by the service."""
         if not unacknowledged and self._pinged <= self._heard:
             self._owed_since = now
-        if now - max(self._owed_since, self._heard) > SOCKET_PATIENCE:
+        if not paused and now - max(self._owed_since, self._heard) > SOCKET_PATIENCE:
             return Verdict.SOCKET_DEAD
-        if unacknowledged and now - max(self._owed_since, self._heard_host) > HOST_PATIENCE:
+        patience = PAUSED_PATIENCE if paused else HOST_PATIENCE
+        if unacknowledged and now - max(self._owed_since, self._heard_host) > patience:
             return Verdict.HOST_DEAD
         if now - max(self._heard, self._pinged) > PING_EVERY:
             self._pinged = now

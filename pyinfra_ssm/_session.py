@@ -32,10 +32,9 @@ from pyinfra_ssm._events import ChannelClosed, DataKeyRequested, Event, Receiver
 from pyinfra_ssm._liveness import SOCKET_PATIENCE, Liveness, Verdict
 from pyinfra_ssm._websocket import SocketLost, Websocket
 
-# Seconds between looks at what may be due. Most turns come sooner, for their own reasons.
-_LOOK_EVERY = 5.0
-# For how long a lost socket is replaced before the session is given up. A change of networks or a
-# laptop's sleep ends sooner; the agent keeps the session meanwhile.
+_LOOK_EVERY = 5.0  # seconds, at most, between looks at what may be due
+# For how long a lost socket is replaced before the session is given up: a change of networks or a
+# laptop's sleep ends sooner.
 _RECONNECT_LIMIT = 120.0
 _FIRST_DELAY, _LONGEST_DELAY = 0.05, 5.0  # between attempts
 # For how long an upload waits for its own frames to be acknowledged before it tries a larger one.
@@ -55,22 +54,18 @@ class Session:
         self,
         account: Account,
         target: str,
-        document: str,
-        parameters: dict[str, list[str]],
+        opening: Opening,
         receiver: Receiver,
         payload_size: int,
         outlives_socket: bool = True,
     ) -> None:
-        """Start it; raises ServiceError. Unless it `outlives_socket`, it ends with its first."""
+        """Take up what StartSession opened. Unless it `outlives_socket`, it ends with its first."""
         self.ended: SSMError | None = None
         self._is_over_there = False  # nothing is left to terminate
         self._closing = False
         self._outlives_socket = outlives_socket
         self._changed = threading.Condition()
         self._account, self._target, self._receiver = account, target, receiver
-        opening = account.start_session(target, document, parameters)
-        self.session_id = opening.session_id
-        _leaving.register(self)
         epoch = time.time() - time.monotonic()
         self._channel = Channel(uuid4(), uuid4, epoch=epoch, payload_size=payload_size)
         self._socket: Websocket | None = None
@@ -78,6 +73,8 @@ class Session:
         self._wake_reader, self._wake_writer = os.pipe()
         for fd in (self._wake_reader, self._wake_writer):
             os.set_blocking(fd, False)
+        self.session_id = opening.session_id
+        _leaving.register(self)
         self._thread = threading.Thread(target=self._run, args=(opening,), daemon=True)
         self._thread.start()
 
@@ -111,7 +108,7 @@ class Session:
                 self._changed.wait(left)
         return taken
 
-    def look(self, take: Callable[[], T | None]) -> T | None:
+    def look(self, take: Callable[[], T]) -> T:
         """Return what `take` does now, under the session's lock."""
         with self._changed:
             was_full = self._receiver.is_full
@@ -152,8 +149,10 @@ class Session:
         if not self._is_over_there:
             with contextlib.suppress(SSMError):
                 self._account.terminate_session(self.session_id)
-        for fd in (self._wake_reader, self._wake_writer):
-            os.close(fd)
+        with self._changed:
+            for fd in (self._wake_reader, self._wake_writer):
+                os.close(fd)
+            self._wake_writer = -1  # the number may soon be another file's
 
     def abandon(self) -> None:
         """Let go of all who wait; does not wait itself, as it is called by a signal handler."""
@@ -230,7 +229,8 @@ class Session:
         unasked = self._receiver.unasked(now)
         if unasked and len(unasked) <= self._channel.room:
             self._channel.send(unasked, now)
-        match self._liveness.verdict(now, len(self._channel.window) > 0):
+        unacknowledged = len(self._channel.window) > 0
+        match self._liveness.verdict(now, unacknowledged, self._channel.is_paused):
             case Verdict.PING:
                 self._socket.ping()
             case Verdict.SOCKET_DEAD:

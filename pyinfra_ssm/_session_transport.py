@@ -59,14 +59,10 @@ class SessionTransport:
         self._program = program = HostProgram(nonce)
         command = serving_command(nonce, self._options.python)
         size = self._options.payload_size or self._account.payload_size or DEFAULT_PAYLOAD_SIZE
-        self._session = Session(
-            self._account,
-            self._target,
-            self._options.document,
-            {"command": [command]},
-            program,
-            size,
+        opening = self._account.start_session(
+            self._target, self._options.document, {"command": [command]}
         )
+        self._session = Session(self._account, self._target, opening, program, size)
         try:
             self._session.wait_for(lambda: program.hello, _OPEN_LIMIT)
         except SSMError as error:
@@ -202,7 +198,7 @@ class _Exchange:
 
     def __init__(self, session: Session, program: HostProgram) -> None:
         self.session, self._program = session, program
-        self._ident = program.open_request()
+        self._ident = session.look(program.open_request)
         self._is_over = False
 
     def __enter__(self) -> "_Exchange":
@@ -212,13 +208,13 @@ class _Exchange:
         try:
             if not self._is_over:
                 self.session.send(encode(Frame(Kind.CANCEL, self._ident)))
-        except SessionEnded:
-            pass  # and the command with it
+        except SSMError:
+            pass  # the session is over, and the command with it
         finally:
             self.close()
 
     def close(self) -> None:
-        self._program.close_request(self._ident)
+        self.session.look(lambda: self._program.close_request(self._ident))
 
     def send(self, kind: Kind, body: bytes = b"") -> None:
         self.session.send(encode(Frame(kind, self._ident, body)))

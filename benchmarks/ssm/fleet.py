@@ -3,9 +3,11 @@
 `python -m benchmarks.ssm.fleet HOSTS COMMANDS` prints JSON: seconds, and bytes of memory in use.
 """
 
-import pyinfra_cli  # noqa: F401  patches, before anything else is imported
+# ruff: noqa: E402  gevent has to patch before anything else is imported, as pyinfra_cli makes it
+from gevent import monkey
 
-# isort: split
+monkey.patch_all()
+
 import gc
 import json
 import sys

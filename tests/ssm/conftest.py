@@ -1,6 +1,5 @@
 """Hosts for the connector's tests: the emulator, with this machine as the managed instance."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -38,6 +37,7 @@ class Host:
 
 
 Start = Callable[..., Host]
+Emulate = Callable[..., Emulator]
 
 
 def account() -> Account:
@@ -64,7 +64,7 @@ def host(shared_emulator: Emulator) -> Iterator[Host]:
 
 
 @pytest.fixture
-def emulate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Emulator]]:
+def emulate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulate]:
     """Start an emulator of one's own and make it the one that boto3 talks to."""
     with ExitStack() as stack:
 
@@ -81,7 +81,7 @@ def emulate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Emulator]
 
 
 @pytest.fixture
-def start(emulate: Callable[..., Emulator]) -> Iterator[Start]:
+def start(emulate: Emulate) -> Iterator[Start]:
     """Open a session transport to an emulator of one's own; keyword arguments are faults."""
     opened: list[SessionTransport] = []
 
@@ -95,8 +95,3 @@ def start(emulate: Callable[..., Emulator]) -> Iterator[Start]:
     yield start
     for transport in opened:
         transport.close()
-
-
-def open_files(pid: int) -> int:
-    """Return how many descriptors a process has."""
-    return len(os.listdir(f"/proc/{pid}/fd"))

@@ -1,5 +1,8 @@
 """The API's errors, waits and pages, against the emulated service."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from pyinfra_ssm import targets
@@ -7,31 +10,35 @@ from pyinfra_ssm._account import Account, Waiting
 from pyinfra_ssm._errors import ServiceError
 from pyinfra_ssm._session import new_lock
 from pyinfra_ssm.emulator import DEFAULT_ID, Instance
+from tests.ssm.conftest import Emulate
+
+
+class Patient(Account):
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+        super().__init__(None, None, Waiting(self.waits.append, lambda: 1.0), new_lock())
 
 
 @pytest.fixture
-def patient():
+def patient() -> Patient:
     """An account that notes how long it would have waited, and does not."""
-    waits = []
-    account = Account(None, None, Waiting(waits.append, lambda: 1.0), new_lock())
-    account.waits = waits
-    return account
+    return Patient()
 
 
-def test_throttling_is_waited_out_ever_longer(emulate, patient):
+def test_throttling_is_waited_out_ever_longer(emulate: Emulate, patient: Patient) -> None:
     emulate(throttle_first=6)
     patient.start_session(DEFAULT_ID, "AWS-StartInteractiveCommand", {"command": ["true"]})
     assert patient.waits == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0]
 
 
-def test_throttling_without_end_is_an_error(emulate, patient):
+def test_throttling_without_end_is_an_error(emulate: Emulate, patient: Patient) -> None:
     emulate(throttle_first=1000)
     with pytest.raises(ServiceError, match=r"ssm:TerminateSession failed.*Throttling"):
         patient.terminate_session("user-0")
     assert len(patient.waits) == 11
 
 
-def test_a_session_that_is_gone_cannot_be_resumed(emulate, patient):
+def test_a_session_that_is_gone_cannot_be_resumed(emulate: Emulate, patient: Patient) -> None:
     emulate()
     assert patient.resume_session("user-0123456789abcdef0") is None
     session = patient.start_session(
@@ -48,7 +55,9 @@ ERRORS = {
 
 
 @pytest.mark.parametrize(("faults", "code", "remedy"), ERRORS.values(), ids=ERRORS)
-def test_an_error_names_action_cause_and_remedy(emulate, patient, faults, code, remedy):
+def test_an_error_names_action_cause_and_remedy(
+    emulate: Emulate, patient: Patient, faults: Any, code: str, remedy: str
+) -> None:
     emulate(**faults)
     with pytest.raises(ServiceError, match=remedy) as caught:
         patient.start_session(DEFAULT_ID, "AWS-StartInteractiveCommand", {"command": ["true"]})
@@ -57,7 +66,9 @@ def test_an_error_names_action_cause_and_remedy(emulate, patient, faults, code, 
     assert patient.waits == []
 
 
-def test_no_region_says_which_knob(monkeypatch, patient, tmp_path):
+def test_no_region_says_which_knob(
+    monkeypatch: pytest.MonkeyPatch, patient: Patient, tmp_path: Path
+) -> None:
     for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
@@ -67,7 +78,9 @@ def test_no_region_says_which_knob(monkeypatch, patient, tmp_path):
         patient.terminate_session("user-0")
 
 
-def test_no_credentials_says_what_to_set(monkeypatch, patient, tmp_path):
+def test_no_credentials_says_what_to_set(
+    monkeypatch: pytest.MonkeyPatch, patient: Patient, tmp_path: Path
+) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
@@ -78,7 +91,9 @@ def test_no_credentials_says_what_to_set(monkeypatch, patient, tmp_path):
         patient.terminate_session("user-0")
 
 
-def test_an_unknown_profile_says_where_to_look(monkeypatch, tmp_path):
+def test_an_unknown_profile_says_where_to_look(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     account = Account("nobody", None, Waiting(lambda _: None, lambda: 1.0), new_lock())
     with pytest.raises(ServiceError, match="ssm_profile"):
@@ -94,7 +109,9 @@ FLEET = [
 ]
 
 
-def test_a_tag_finds_what_there_is_and_why_some_cannot_be_reached(emulate, patient):
+def test_a_tag_finds_what_there_is_and_why_some_cannot_be_reached(
+    emulate: Emulate, patient: Patient
+) -> None:
     emulate(FLEET, page_size=1)
     found = {each.instance_id: each for each in targets.find(patient, {"Role": "inference"})}
     assert {name: each.unreachable for name, each in found.items()} == {
@@ -105,7 +122,7 @@ def test_a_tag_finds_what_there_is_and_why_some_cannot_be_reached(emulate, patie
     assert (found[DEFAULT_ID].name, found[DEFAULT_ID].instance_type) == ("one", "g5g.xlarge")
 
 
-def test_a_hybrid_node_is_found_by_its_tag_in_ssm():
+def test_a_hybrid_node_is_found_by_its_tag_in_ssm() -> None:
     nodes = [
         {"InstanceId": "mi-00000000000000001", "PingStatus": "Online"},
         {"InstanceId": "i-00000000000000009", "PingStatus": "Online"},
@@ -113,7 +130,7 @@ def test_a_hybrid_node_is_found_by_its_tag_in_ssm():
     assert [each.instance_id for each in targets.merge([], nodes)] == ["mi-00000000000000001"]
 
 
-def test_an_instance_that_ssm_does_not_know_says_so():
+def test_an_instance_that_ssm_does_not_know_says_so() -> None:
     row = {"InstanceId": "i-00000000000000001", "State": {"Name": "running"}}
     (found,) = targets.merge([row], [])
     assert "SSM does not know it" in found.unreachable

@@ -2,18 +2,19 @@
 
 import io
 import random
+from pathlib import Path
 
 import pytest
 
 from pyinfra_ssm._session_transport import SessionTransport
 from pyinfra_ssm._transport import Ending
 from pyinfra_ssm.emulator import DEFAULT_ID, Instance
-from tests.ssm.conftest import OPTIONS, Host, account
+from tests.ssm.conftest import OPTIONS, Emulate, Host, Start, account
 
 BANNERS = "printf 'Welcome to \\033[?2004h\\036\\036 Ubuntu\\r\\n$ '; "
 
 
-def test_nothing_is_lost_repeated_or_run_twice_on_a_bad_line(start, tmp_path):
+def test_nothing_is_lost_repeated_or_run_twice_on_a_bad_line(start: Start, tmp_path: Path) -> None:
     host = start(loss=0.05, duplication=0.05, reordering=0.05, close_every_s=0.7, delay_ms=1)
     numbers = [str(number) for number in range(60)]
     for number in numbers:
@@ -26,7 +27,9 @@ def test_nothing_is_lost_repeated_or_run_twice_on_a_bad_line(start, tmp_path):
     assert len(host.emulator.sessions) == 1
 
 
-def test_a_socket_that_is_cut_while_a_command_runs_is_replaced(start, tmp_path):
+def test_a_socket_that_is_cut_while_a_command_runs_is_replaced(
+    start: Start, tmp_path: Path
+) -> None:
     from pyinfra_ssm._transport import Request
 
     host = start()
@@ -41,7 +44,9 @@ def test_a_socket_that_is_cut_while_a_command_runs_is_replaced(start, tmp_path):
     assert [call["action"] for call in host.emulator.calls].count("ResumeSession") >= 1
 
 
-def test_a_service_that_passes_small_frames_only_gets_small_frames(start, tmp_path):
+def test_a_service_that_passes_small_frames_only_gets_small_frames(
+    start: Start, tmp_path: Path
+) -> None:
     host = start(max_frame_bytes=2000)
     content = random.Random(1).randbytes(400_000)
     host.transport.put(str(tmp_path / "file"), io.BytesIO(content), None)
@@ -49,7 +54,7 @@ def test_a_service_that_passes_small_frames_only_gets_small_frames(start, tmp_pa
     assert host.transport._account.payload_size == 1024
 
 
-def test_a_service_that_passes_large_frames_gets_large_frames(start, tmp_path):
+def test_a_service_that_passes_large_frames_gets_large_frames(start: Start, tmp_path: Path) -> None:
     host = start()
     content = random.Random(1).randbytes(400_000)
     host.transport.put(str(tmp_path / "file"), io.BytesIO(content), None)
@@ -57,7 +62,9 @@ def test_a_service_that_passes_large_frames_gets_large_frames(start, tmp_path):
     assert host.transport._account.payload_size == 16_384
 
 
-def test_a_download_whose_fast_way_is_closed_takes_the_slow_one(start, tmp_path):
+def test_a_download_whose_fast_way_is_closed_takes_the_slow_one(
+    start: Start, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_bytes(b"line\n" * 100_000)
     host = start(documents={"AWS-StartNonInteractiveCommand": NOTHING})
     with (tmp_path / "sink").open("w+b") as sink:
@@ -73,7 +80,7 @@ NOTHING = {
 }
 
 
-def test_banners_and_bracketed_paste_before_the_start_are_passed_over(emulate):
+def test_banners_and_bracketed_paste_before_the_start_are_passed_over(emulate: Emulate) -> None:
     document = {
         "schemaVersion": "1.0",
         "sessionType": "InteractiveCommands",
@@ -90,7 +97,7 @@ def test_banners_and_bracketed_paste_before_the_start_are_passed_over(emulate):
         transport.close()
 
 
-def test_nothing_needs_a_folder_for_temporary_files(emulate, tmp_path):
+def test_nothing_needs_a_folder_for_temporary_files(emulate: Emulate, tmp_path: Path) -> None:
     emulator = emulate([Instance(environment={"TMPDIR": "/no/such/folder"})])
     transport = SessionTransport(account(), DEFAULT_ID, OPTIONS)
     transport.open()
@@ -104,11 +111,11 @@ def test_nothing_needs_a_folder_for_temporary_files(emulate, tmp_path):
 
 
 @pytest.mark.parametrize("fault", ["terminal_delay_s", "start_delay_s"])
-def test_a_host_that_takes_its_time_to_start_is_waited_for(start, fault):
+def test_a_host_that_takes_its_time_to_start_is_waited_for(start: Start, fault: str) -> None:
     assert start(**{fault: 1.5}).run("echo up")[1] == b"up\n"
 
 
-def test_what_is_asked_in_a_session_is_in_no_api_call(start, tmp_path):
+def test_what_is_asked_in_a_session_is_in_no_api_call(start: Start, tmp_path: Path) -> None:
     host = start()
     host.run("echo hunter2", stdin=b"hunter2")
     host.transport.put(str(tmp_path / "hunter2"), io.BytesIO(b"hunter2"), None)

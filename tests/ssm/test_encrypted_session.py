@@ -1,6 +1,7 @@
 """A session that the account wants encrypted, with moto's KMS on both ends."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
@@ -10,7 +11,7 @@ from pyinfra_ssm._errors import SSMError
 from pyinfra_ssm._session_transport import SessionTransport
 from pyinfra_ssm._transport import Ending
 from pyinfra_ssm.emulator import DEFAULT_ID
-from tests.ssm.conftest import OPTIONS, Host, account
+from tests.ssm.conftest import OPTIONS, Emulate, Host, account
 
 
 @pytest.fixture(scope="module")
@@ -23,14 +24,16 @@ def kms() -> Iterator[str]:
 
 
 @pytest.fixture
-def key(kms, monkeypatch):
+def key(kms: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     client = boto3.client("kms", region_name="us-east-1", endpoint_url=kms)
     return client.create_key()["KeyMetadata"]["KeyId"]
 
 
-def test_commands_run_in_an_encrypted_session(emulate, kms, key, monkeypatch):
+def test_commands_run_in_an_encrypted_session(
+    emulate: Emulate, kms: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     emulator = emulate(kms_key=key, kms_endpoint_url=kms)
     monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", kms)
     transport = SessionTransport(account(), DEFAULT_ID, OPTIONS)
@@ -46,7 +49,9 @@ def test_commands_run_in_an_encrypted_session(emulate, kms, key, monkeypatch):
         transport.close()
 
 
-def test_a_key_that_may_not_be_used_is_named(emulate, kms, key, monkeypatch):
+def test_a_key_that_may_not_be_used_is_named(
+    emulate: Emulate, kms: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     emulate(kms_key="alias/not-there", kms_endpoint_url=kms)
     monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", kms)
     transport = SessionTransport(account(), DEFAULT_ID, OPTIONS)

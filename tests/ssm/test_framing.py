@@ -1,3 +1,6 @@
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +22,7 @@ frames = st.builds(
 noise = st.binary(max_size=60).map(lambda data: data.replace(b"\x1e", b""))
 
 
-def in_pieces(data, raw):
+def in_pieces(data: Any, raw: bytes) -> Iterator[Any]:
     """Cut `raw` into pieces of the sizes that hypothesis draws."""
     while raw:
         size = data.draw(st.integers(1, 64))
@@ -28,14 +31,16 @@ def in_pieces(data, raw):
 
 
 @given(st.lists(frames, max_size=5), st.integers(0, 9), st.data())
-def test_frames_come_back_whatever_the_pieces(sent, level, data):
+def test_frames_come_back_whatever_the_pieces(sent: Any, level: Any, data: Any) -> None:
     decoder = Decoder()
     raw = b"".join(encode(frame, level) for frame in sent)
     assert [frame for piece in in_pieces(data, raw) for frame in decoder.feed(piece)] == sent
 
 
 @given(st.lists(st.tuples(noise, frames), max_size=5), st.data())
-def test_armoured_frames_come_back_from_between_whatever_else_is_printed(sent, data):
+def test_armoured_frames_come_back_from_between_whatever_else_is_printed(
+    sent: Any, data: Any
+) -> None:
     decoder = ArmourDecoder()
     raw = b"".join(banner + armour(frame) for banner, frame in sent)
     received = [frame for piece in in_pieces(data, raw) for frame in decoder.feed(piece)]
@@ -44,7 +49,7 @@ def test_armoured_frames_come_back_from_between_whatever_else_is_printed(sent, d
 
 
 @given(frames)
-def test_armour_is_ascii_that_the_agent_leaves_alone(frame):
+def test_armour_is_ascii_that_the_agent_leaves_alone(frame: Any) -> None:
     line = armour(frame)
     assert line[:1] == b"\x1e"
     assert line[-1:] == b"\n"
@@ -53,7 +58,7 @@ def test_armour_is_ascii_that_the_agent_leaves_alone(frame):
 
 @pytest.mark.parametrize("decoder", [Decoder, ArmourDecoder])
 @given(pieces=st.lists(st.binary(max_size=60) | frames.map(encode) | frames.map(armour)))
-def test_any_bytes_give_frames_or_a_framing_error(decoder, pieces):
+def test_any_bytes_give_frames_or_a_framing_error(decoder: Any, pieces: list[bytes]) -> None:
     reader = decoder()
     for piece in pieces:
         try:
@@ -63,7 +68,7 @@ def test_any_bytes_give_frames_or_a_framing_error(decoder, pieces):
 
 
 @given(frames, st.data())
-def test_no_flipped_bit_passes(frame, data):
+def test_no_flipped_bit_passes(frame: Any, data: Any) -> None:
     raw = bytearray(encode(frame))
     bit = data.draw(st.integers(0, len(raw) * 8 - 1))
     raw[bit // 8] ^= 1 << bit % 8
@@ -74,7 +79,7 @@ def test_no_flipped_bit_passes(frame, data):
     assert received == []  # it waits for what a longer length promises
 
 
-def test_what_compresses_is_smaller_and_what_does_not_is_no_larger():
+def test_what_compresses_is_smaller_and_what_does_not_is_no_larger() -> None:
     assert len(encode(Frame(Kind.STDOUT, 1, b"x" * 10_000))) < 100
     import random
 
@@ -82,14 +87,14 @@ def test_what_compresses_is_smaller_and_what_does_not_is_no_larger():
     assert len(encode(Frame(Kind.STDOUT, 1, body))) == 14 + 10_000
 
 
-def test_a_body_beyond_the_limit_is_refused_at_both_ends():
+def test_a_body_beyond_the_limit_is_refused_at_both_ends() -> None:
     with pytest.raises(FramingError, match="at most"):
         encode(Frame(Kind.RUN, 1, bytes(LARGEST_BODY + 1)))
     with pytest.raises(FramingError, match="at most"):
         Decoder().feed(b"\x01\0" + bytes(4) + b"\xff" * 8)
 
 
-def test_a_bomb_is_not_unpacked():
+def test_a_bomb_is_not_unpacked() -> None:
     import zlib
 
     from pyinfra_ssm.remote import framing

@@ -41,19 +41,19 @@ def imports(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)
-def test_only_the_session_has_a_clock_a_socket_and_threads(path):
+def test_only_the_session_has_a_clock_a_socket_and_threads(path: Path) -> None:
     if path.stem != "_session":
         assert not imports(path) & {"time", "socket", "threading", "select", "asyncio"}
 
 
 @pytest.mark.parametrize("name", PURE)
-def test_a_pure_module_imports_no_way_out(name):
+def test_a_pure_module_imports_no_way_out(name: str) -> None:
     ways_out = {"boto3", "websocket", "subprocess", "urllib.request", "pyinfra_ssm._session"}
     assert not imports(PACKAGE / f"{name}.py") & ways_out
 
 
 @pytest.mark.parametrize("path", ON_THE_HOST, ids=lambda path: path.stem)
-def test_what_runs_on_the_host_needs_nothing_but_python(path):
+def test_what_runs_on_the_host_needs_nothing_but_python(path: Path) -> None:
     modules = {name.partition(".")[0] for name in imports(path)}
     assert modules <= sys.stdlib_module_names | {"pyinfra_ssm"}
     ours = {name for name in imports(path) if name.startswith("pyinfra_ssm")}
@@ -61,12 +61,12 @@ def test_what_runs_on_the_host_needs_nothing_but_python(path):
 
 
 @pytest.mark.parametrize("path", ON_THE_HOST, ids=lambda path: path.stem)
-def test_what_runs_on_the_host_is_python_3_7(path):
+def test_what_runs_on_the_host_is_python_3_7(path: Path) -> None:
     ast.parse(path.read_text(), feature_version=(3, 7))
     if path.stem != "__init__":
         assert "from __future__ import annotations" in path.read_text()
 
 
 @pytest.mark.parametrize("path", [*OURS, *ON_THE_HOST], ids=lambda path: path.stem)
-def test_a_module_fits_its_limit(path):
+def test_a_module_fits_its_limit(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 310

@@ -1,16 +1,23 @@
 import pytest
 
-from pyinfra_ssm._liveness import HOST_PATIENCE, PING_EVERY, SOCKET_PATIENCE, Liveness, Verdict
+from pyinfra_ssm._liveness import (
+    HOST_PATIENCE,
+    PAUSED_PATIENCE,
+    PING_EVERY,
+    SOCKET_PATIENCE,
+    Liveness,
+    Verdict,
+)
 
 
-def test_a_silent_socket_is_pinged_once_and_not_again_before_its_time():
+def test_a_silent_socket_is_pinged_once_and_not_again_before_its_time() -> None:
     liveness = Liveness(now=0.0)
     assert liveness.verdict(PING_EVERY, unacknowledged=False) is Verdict.FINE
     assert liveness.verdict(PING_EVERY + 1, unacknowledged=False) is Verdict.PING
     assert liveness.verdict(PING_EVERY + 2, unacknowledged=False) is Verdict.FINE
 
 
-def test_an_answered_ping_owes_nothing():
+def test_an_answered_ping_owes_nothing() -> None:
     liveness = Liveness(now=0.0)
     liveness.verdict(PING_EVERY + 1, unacknowledged=False)
     liveness.hear(PING_EVERY + 2, from_host=False)
@@ -18,7 +25,7 @@ def test_an_answered_ping_owes_nothing():
     assert liveness.verdict(late, unacknowledged=False) is Verdict.FINE
 
 
-def test_a_socket_that_does_not_answer_a_ping_is_dead():
+def test_a_socket_that_does_not_answer_a_ping_is_dead() -> None:
     liveness = Liveness(now=0.0)
     pinged = PING_EVERY + 1
     liveness.verdict(pinged, unacknowledged=False)
@@ -27,7 +34,7 @@ def test_a_socket_that_does_not_answer_a_ping_is_dead():
     assert liveness.verdict(late, unacknowledged=False) is Verdict.SOCKET_DEAD
 
 
-def test_an_idle_socket_owes_nothing_however_long_it_is_silent():
+def test_an_idle_socket_owes_nothing_however_long_it_is_silent() -> None:
     liveness = Liveness(now=0.0)
     verdicts = {
         liveness.verdict(float(now), unacknowledged=False) for now in range(int(PING_EVERY))
@@ -35,7 +42,7 @@ def test_an_idle_socket_owes_nothing_however_long_it_is_silent():
     assert verdicts == {Verdict.FINE}
 
 
-def test_a_host_that_acknowledges_nothing_is_dead_though_its_socket_answers():
+def test_a_host_that_acknowledges_nothing_is_dead_though_its_socket_answers() -> None:
     liveness = Liveness(now=0.0)
     now = 0.0
     while now <= HOST_PATIENCE:
@@ -46,10 +53,21 @@ def test_a_host_that_acknowledges_nothing_is_dead_though_its_socket_answers():
 
 
 @pytest.mark.parametrize("renewed", [False, True])
-def test_a_new_socket_starts_anew(renewed):
+def test_a_new_socket_starts_anew(renewed: bool) -> None:
     liveness = Liveness(now=0.0)
     assert liveness.verdict(0.0, unacknowledged=True) is Verdict.FINE
     if renewed:
         liveness.renew(SOCKET_PATIENCE + 1)
     verdict = liveness.verdict(SOCKET_PATIENCE + 2, unacknowledged=True)
     assert verdict is (Verdict.FINE if renewed else Verdict.SOCKET_DEAD)
+
+
+def test_a_host_that_is_known_to_be_away_gets_more_time() -> None:
+    liveness = Liveness(now=0.0)
+    assert liveness.verdict(0.0, unacknowledged=True, paused=True) is Verdict.FINE
+    for now, verdict in (
+        (HOST_PATIENCE + 1, Verdict.FINE),
+        (PAUSED_PATIENCE + 1, Verdict.HOST_DEAD),
+    ):
+        liveness.hear(now, from_host=False)
+        assert liveness.verdict(now, unacknowledged=True, paused=True) is verdict

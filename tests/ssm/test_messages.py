@@ -1,4 +1,5 @@
 import struct
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -25,7 +26,7 @@ messages = st.builds(
 
 
 @pytest.mark.parametrize("name", names())
-def test_recorded_frames_decode_to_their_fields_and_encode_to_their_bytes(name):
+def test_recorded_frames_decode_to_their_fields_and_encode_to_their_bytes(name: str) -> None:
     for frame in (f for f in recorded(name) if f.kind == "binary"):
         message = AgentMessage.decode(frame.raw)
 
@@ -45,18 +46,18 @@ def test_recorded_frames_decode_to_their_fields_and_encode_to_their_bytes(name):
         assert message.encode() == frame.raw
 
 
-def test_only_the_frame_that_was_recorded_with_a_wrong_digest_is_not_intact():
+def test_only_the_frame_that_was_recorded_with_a_wrong_digest_is_not_intact() -> None:
     broken = [name for name, f in every_binary_frame() if not AgentMessage.decode(f.raw).is_intact]
     assert broken == ["06_duplicate_reorder"]
 
 
 @given(messages)
-def test_decode_inverts_encode(message):
+def test_decode_inverts_encode(message: Any) -> None:
     assert AgentMessage.decode(message.encode()) == message
 
 
 @given(st.binary(max_size=300) | messages.map(AgentMessage.encode), st.data())
-def test_any_bytes_give_a_message_or_a_protocol_error(raw, data):
+def test_any_bytes_give_a_message_or_a_protocol_error(raw: bytes, data: Any) -> None:
     if raw:
         at = data.draw(st.integers(0, len(raw) - 1))
         raw = raw[:at] + data.draw(st.binary(max_size=3)) + raw[at + 1 :]
@@ -67,7 +68,7 @@ def test_any_bytes_give_a_message_or_a_protocol_error(raw, data):
     assert AgentMessage.decode(message.encode()) == message
 
 
-def test_a_frame_laid_out_by_hand():
+def test_a_frame_laid_out_by_hand() -> None:
     raw = b"".join(
         [
             struct.pack(">I", 116),
@@ -106,11 +107,11 @@ BAD = {
 
 
 @pytest.mark.parametrize("raw", BAD.values(), ids=BAD)
-def test_what_breaks_the_layout_is_a_protocol_error(raw):
+def test_what_breaks_the_layout_is_a_protocol_error(raw: bytes) -> None:
     with pytest.raises(ProtocolError):
         AgentMessage.decode(raw)
 
 
-def test_a_message_type_that_does_not_fit_is_refused_before_it_is_cut():
+def test_a_message_type_that_does_not_fit_is_refused_before_it_is_cut() -> None:
     with pytest.raises(ValueError, match="over 32 characters"):
         AgentMessage("x" * 33, UUID(int=1))

@@ -1,5 +1,6 @@
 import contextlib
 import json
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -26,7 +27,7 @@ json_values = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
 objects = st.dictionaries(st.text(max_size=5), json_values, max_size=3)
 texts = st.text(max_size=20)
 
-ROUND_TRIPS = {
+ROUND_TRIPS: dict[Any, Any] = {
     Acknowledgement: st.builds(Acknowledgement, texts, st.uuids(), st.integers()),
     HandshakeRequest: st.builds(
         HandshakeRequest, texts, st.lists(st.builds(Action, texts, objects)).map(tuple)
@@ -53,13 +54,14 @@ DECODERS = [*(kind.decode for kind in ROUND_TRIPS), ClosingNotice.decode]
 
 
 @given(st.sampled_from(list(ROUND_TRIPS)).flatmap(lambda kind: ROUND_TRIPS[kind]))
-def test_decode_inverts_encode(payload):
-    assert type(payload).decode(payload.encode()) == payload
+def test_decode_inverts_encode(payload: Any) -> None:
+    kind = cast(Any, type(payload))
+    assert kind.decode(payload.encode()) == payload
 
 
 @pytest.mark.parametrize("decode", [*DECODERS, decode_flag, decode_exit_code])
 @given(raw=st.binary(max_size=60) | json_values.map(json.dumps).map(str.encode))
-def test_any_bytes_give_a_payload_or_a_protocol_error(decode, raw):
+def test_any_bytes_give_a_payload_or_a_protocol_error(decode: Any, raw: bytes) -> None:
     with contextlib.suppress(ProtocolError):
         decode(raw)
 
@@ -87,18 +89,18 @@ def test_any_bytes_give_a_payload_or_a_protocol_error(decode, raw):
         values,
     )
 )
-def test_known_members_with_wrong_values_are_a_protocol_error(decode, members):
+def test_known_members_with_wrong_values_are_a_protocol_error(decode: Any, members: Any) -> None:
     with contextlib.suppress(ProtocolError):
         decode(json.dumps(members).encode())
 
 
-RECORDED = {
+RECORDED: dict[int, Any] = {
     PayloadType.HANDSHAKE_REQUEST: HandshakeRequest,
     PayloadType.HANDSHAKE_COMPLETE: HandshakeComplete,
 }
 
 
-def test_recorded_payloads_of_agent_and_plugin_encode_to_their_bytes():
+def test_recorded_payloads_of_agent_and_plugin_encode_to_their_bytes() -> None:
     seen = set()
     for name, frame in every_binary_frame():
         message = AgentMessage.decode(frame.raw)
@@ -114,7 +116,7 @@ def test_recorded_payloads_of_agent_and_plugin_encode_to_their_bytes():
     assert seen == {Acknowledgement, HandshakeRequest, HandshakeResponse, HandshakeComplete}
 
 
-def test_recorded_exit_codes_flags_and_endings():
+def test_recorded_exit_codes_flags_and_endings() -> None:
     assert decode_exit_code(b"EXIT_CODE: 3") == 3
     assert decode_exit_code(b"EXIT_CODE: -1") == -1
     assert decode_flag(SessionFlag.TERMINATE_SESSION.encode()) == 2
@@ -127,7 +129,7 @@ def test_recorded_exit_codes_flags_and_endings():
     assert any("failed unexpectedly" in notice.output for notice in notices)
 
 
-def test_an_acknowledged_id_that_is_no_uuid_is_a_protocol_error():
+def test_an_acknowledged_id_that_is_no_uuid_is_a_protocol_error() -> None:
     payload = Acknowledgement("output_stream_data", UUID(int=1), 0).encode()
     with pytest.raises(ProtocolError, match="no UUID"):
         Acknowledgement.decode(payload.replace(b"0000-0000", b"zzzz-0000"))

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,47 +13,49 @@ UPTIME, NAME, NEW = (Request(command) for command in ("uptime", "uname", "new"))
 class Answers:
     """Commands that were begun; `broken` ones have lost their session."""
 
-    def __init__(self, broken=()):
-        self.begun, self.dropped, self.broken = [], [], set(broken)
+    def __init__(self, broken: Any = ()) -> None:
+        self.begun: list[Request] = []
+        self.dropped: list[Request] = []
+        self.broken = set(broken)
 
-    def begin(self, request):
+    def begin(self, request: Any) -> Any:
         self.begun.append(request)
         return Answer(self, request)
 
 
 class Answer:
-    def __init__(self, answers, request):
+    def __init__(self, answers: Any, request: Any) -> None:
         self._answers, self._request = answers, request
 
-    def finish(self, on_output):
+    def finish(self, on_output: Any) -> Any:
         if self._request in self._answers.broken:
             raise SessionEnded("gone")
         on_output(Stream.STDOUT, self._request.command.encode())
         return Ending(0)
 
-    def drop(self):
+    def drop(self) -> None:
         self._answers.dropped.append(self._request)
 
 
 @pytest.fixture
-def memory(tmp_path):
+def memory(tmp_path: Path) -> Any:
     return Memory(tmp_path / "cache", "@ssm/i-1", ["deploy.py"])
 
 
-def foresee(memory, *requests, broken=()):
+def foresee(memory: Any, *requests: Any, broken: Any = ()) -> Any:
     memory.save(requests)
     answers, foresight = Answers(broken), Foresight(memory)
     foresight.begin(answers.begin)
     return foresight, answers
 
 
-def ask(foresight, request):
+def ask(foresight: Any, request: Any) -> Any:
     output = []
     ending = foresight.answer(request, lambda _, data: output.append(data))
     return ending and b"".join(output)
 
 
-def test_all_that_is_remembered_is_begun_at_once_and_answered_as_asked(memory):
+def test_all_that_is_remembered_is_begun_at_once_and_answered_as_asked(memory: Any) -> None:
     foresight, answers = foresee(memory, UPTIME, NAME)
     assert answers.begun == [UPTIME, NAME]
     assert ask(foresight, NAME) == b"uname"
@@ -61,26 +64,26 @@ def test_all_that_is_remembered_is_begun_at_once_and_answered_as_asked(memory):
     assert foresight.answered == 3
 
 
-def test_the_first_command_that_was_not_foreseen_ends_it(memory):
+def test_the_first_command_that_was_not_foreseen_ends_it(memory: Any) -> None:
     foresight, answers = foresee(memory, UPTIME, NAME)
     assert ask(foresight, NEW) is None
     assert ask(foresight, UPTIME) is None
     assert answers.dropped == [UPTIME, NAME]
 
 
-def test_an_end_is_for_good(memory):
+def test_an_end_is_for_good(memory: Any) -> None:
     foresight, _ = foresee(memory, UPTIME)
     foresight.end()
     assert ask(foresight, UPTIME) is None
 
 
-def test_a_lost_session_answers_nothing(memory):
+def test_a_lost_session_answers_nothing(memory: Any) -> None:
     foresight, _ = foresee(memory, UPTIME, NAME, broken=[UPTIME])
     assert ask(foresight, UPTIME) is None
     assert ask(foresight, NAME) is None
 
 
-def test_what_was_asked_is_remembered_in_order_and_once(memory):
+def test_what_was_asked_is_remembered_in_order_and_once(memory: Any) -> None:
     foresight, _ = foresee(memory, UPTIME)
     for request in (NEW, NAME, NEW):
         ask(foresight, request)
@@ -88,7 +91,7 @@ def test_what_was_asked_is_remembered_in_order_and_once(memory):
     assert memory.load() == [NEW, NAME]
 
 
-def test_nothing_asked_leaves_the_memory_as_it_was(memory):
+def test_nothing_asked_leaves_the_memory_as_it_was(memory: Any) -> None:
     foresight, _ = foresee(memory, UPTIME)
     foresight.end()
     assert memory.load() == [UPTIME]
@@ -99,14 +102,14 @@ def test_nothing_asked_leaves_the_memory_as_it_was(memory):
     [Request("x", has_secret=True), Request("x", stdin=b"token")],
     ids=["secret", "stdin"],
 )
-def test_what_may_be_secret_is_neither_remembered_nor_foreseen(memory, request_):
+def test_what_may_be_secret_is_neither_remembered_nor_foreseen(memory: Any, request_: Any) -> None:
     foresight, _ = foresee(memory, UPTIME)
     assert ask(foresight, request_) is None
     foresight.end()
     assert memory.load() == [UPTIME]
 
 
-def test_deploys_and_hosts_have_memories_of_their_own(tmp_path):
+def test_deploys_and_hosts_have_memories_of_their_own(tmp_path: Path) -> None:
     memories = [
         Memory(tmp_path, host, deploy)
         for host in ("@ssm/i-1", "@ssm/i-2")
@@ -127,7 +130,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
-def test_a_damaged_memory_is_an_empty_one(tmp_path, content):
+def test_a_damaged_memory_is_an_empty_one(tmp_path: Path, content: bytes) -> None:
     memory = Memory(tmp_path, "@ssm/i-1", [])
     memory.save([UPTIME])
     (path,) = tmp_path.iterdir()
@@ -135,6 +138,6 @@ def test_a_damaged_memory_is_an_empty_one(tmp_path, content):
     assert memory.load() == []
 
 
-def test_a_memory_that_cannot_be_written_stops_nobody(tmp_path):
+def test_a_memory_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     Memory(Path(tmp_path / "file" / "cache"), "@ssm/i-1", []).save([UPTIME])

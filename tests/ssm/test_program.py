@@ -7,7 +7,9 @@ import select
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +40,7 @@ class Terminal:
         os.close(far)
         self._decoder = ArmourDecoder()
         self._frames: list[Frame] = []
+        self.hello: dict[str, Any] = {}
 
     def read(self) -> bytes:
         ready, _, _ = select.select([self._near], [], [], LIMIT)
@@ -64,7 +67,7 @@ class Terminal:
 
 
 @pytest.fixture
-def serving():
+def serving() -> Iterator[Any]:
     """A program that has said hello."""
     terminal = Terminal(serving_command("nonce", sys.executable))
     terminal.read_until(ready_marker("nonce"))
@@ -82,30 +85,30 @@ def run(terminal: Terminal, ident: int, command: str) -> None:
     terminal.write(encode(Frame(Kind.RUN, ident, body)))
 
 
-def test_the_marker_is_not_in_the_command_that_an_echo_shows():
+def test_the_marker_is_not_in_the_command_that_an_echo_shows() -> None:
     assert ready_marker("abc") not in serving_command("abc").encode()
     assert b"ready abc" not in serving_command("abc").encode()
 
 
-def test_the_command_lines_hold_nothing_that_a_document_or_a_line_cannot():
+def test_the_command_lines_hold_nothing_that_a_document_or_a_line_cannot() -> None:
     for command in (serving_command("abc"), fetching_command("/x", None, True)):
         assert "\n" not in command
         assert "{{" not in command  # how documents mark their parameters
         assert len(command) < 16_384
 
 
-def test_hello_says_where_the_program_is(serving):
+def test_hello_says_where_the_program_is(serving: Any) -> None:
     assert serving.hello["uid"] == os.getuid()
     assert serving.hello["sudo"] is True
     assert serving.hello["boot"]
 
 
-def test_it_leaves_when_told_to(serving):
+def test_it_leaves_when_told_to(serving: Any) -> None:
     serving.write(encode(Frame(Kind.LEAVE, 0)))
     assert serving.process.wait(LIMIT) == 0
 
 
-def test_a_hang_up_ends_it_and_what_it_runs(serving, tmp_path):
+def test_a_hang_up_ends_it_and_what_it_runs(serving: Any, tmp_path: Path) -> None:
     fifo, survivor = tmp_path / "fifo", tmp_path / "survivor"
     os.mkfifo(fifo)
     run(serving, 1, f"echo $$ >{fifo}; sleep 1000; touch {survivor}")
@@ -117,7 +120,9 @@ def test_a_hang_up_ends_it_and_what_it_runs(serving, tmp_path):
     assert not survivor.exists()
 
 
-def test_a_hang_up_in_the_middle_of_a_file_leaves_no_part_of_it(serving, tmp_path):
+def test_a_hang_up_in_the_middle_of_a_file_leaves_no_part_of_it(
+    serving: Any, tmp_path: Path
+) -> None:
     body = json.dumps({"path": str(tmp_path / "target"), "user": None}).encode()
     serving.write(encode(Frame(Kind.PUT, 1, body)))
     serving.write(encode(Frame(Kind.CONTENT, 1, b"half")))
@@ -130,7 +135,7 @@ def test_a_hang_up_in_the_middle_of_a_file_leaves_no_part_of_it(serving, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_content_that_was_damaged_is_refused(serving, tmp_path):
+def test_content_that_was_damaged_is_refused(serving: Any, tmp_path: Path) -> None:
     body = json.dumps({"path": str(tmp_path / "target"), "user": None}).encode()
     ending = json.dumps({"size": 4, "sha256": "0" * 64}).encode()
     serving.write(encode(Frame(Kind.PUT, 1, body)) + encode(Frame(Kind.CONTENT, 1, b"half")))
@@ -141,19 +146,19 @@ def test_content_that_was_damaged_is_refused(serving, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_not_our_protocol_ends_it(serving):
+def test_what_is_not_our_protocol_ends_it(serving: Any) -> None:
     serving.write(b"\xff" * 64)
     assert serving.process.wait(LIMIT) == 0
 
 
-def test_a_request_that_makes_no_sense_is_answered(serving):
+def test_a_request_that_makes_no_sense_is_answered(serving: Any) -> None:
     serving.write(encode(Frame(Kind.RUN, 1, b'{"argv": 7}')))
     serving.write(encode(Frame(Kind.PUT, 2, b"not JSON")))
     answers = {frame.ident: frame.kind for frame in (serving.frame(), serving.frame())}
     assert answers == {1: Kind.FAILED, 2: Kind.FAILED}
 
 
-def test_a_command_is_cancelled(serving, tmp_path):
+def test_a_command_is_cancelled(serving: Any, tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     run(serving, 1, f"echo >{fifo}; sleep 1000")
@@ -163,7 +168,7 @@ def test_a_command_is_cancelled(serving, tmp_path):
     assert json.loads(exited.body)["signal"] == 9
 
 
-def test_one_file_is_printed_with_its_digest(tmp_path):
+def test_one_file_is_printed_with_its_digest(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"content" * 50_000)
     command = fetching_command(str(tmp_path / "file"), None, False, sys.executable)
     printed = subprocess.run(shlex.split(command), capture_output=True, check=True).stdout

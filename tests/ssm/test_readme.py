@@ -21,11 +21,11 @@ def written(text: str) -> str:
     return before + BEGIN + table() + END + rest.partition(END)[2]
 
 
-def test_the_readme_has_every_knob_with_its_default():
+def test_the_readme_has_every_knob_with_its_default() -> None:
     assert README.read_text() == written(README.read_text())
 
 
-def test_every_knob_has_a_type_and_a_description():
+def test_every_knob_has_a_type_and_a_description() -> None:
     assert KNOBS.keys() == ConnectorData.__annotations__.keys()
     assert all(meta.description for meta in KNOBS.values())
 

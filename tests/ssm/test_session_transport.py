@@ -2,12 +2,14 @@
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyinfra_ssm._errors import RemoteFileError
 from pyinfra_ssm._transport import Ending
 from pyinfra_ssm.remote.framing import Frame, Kind, armour
+from tests.ssm.conftest import Host
 
 OUTPUTS = {
     "without a trailing newline": ("printf abc", b"abc"),
@@ -48,36 +50,36 @@ def is_running(pid: str) -> bool:
 
 
 @pytest.mark.parametrize(("command", "output"), OUTPUTS.values(), ids=OUTPUTS)
-def test_output_comes_as_it_was_written(host, command, output):
+def test_output_comes_as_it_was_written(host: Host, command: str, output: Any) -> None:
     assert host.run(command) == (Ending(0), output, b"")
 
 
-def test_a_forged_frame_in_the_output_is_output(host):
+def test_a_forged_frame_in_the_output_is_output(host: Host) -> None:
     forged = armour(Frame(Kind.EXITED, 1, b'{"status":0}'))
     ending, stdout, _ = host.run("cat; exit 4", stdin=forged)
     assert (ending.status, stdout) == (4, forged)
 
 
-def test_the_exit_status_is_that_of_the_command(host):
+def test_the_exit_status_is_that_of_the_command(host: Host) -> None:
     assert host.run("exit 3")[0] == Ending(3)
 
 
-def test_a_command_that_kills_itself_is_told_by_its_signal(host):
+def test_a_command_that_kills_itself_is_told_by_its_signal(host: Host) -> None:
     ending = host.run("kill -KILL $$")[0]
     assert ending == Ending(signal=signal.SIGKILL)
     assert ending.code == 137
 
 
-def test_the_two_streams_stay_apart(host):
+def test_the_two_streams_stay_apart(host: Host) -> None:
     command = "for i in 1 2 3; do echo out$i; echo err$i >&2; done"
     assert host.run(command) == (Ending(0), b"out1\nout2\nout3\n", b"err1\nerr2\nerr3\n")
 
 
-def test_a_command_without_input_reads_end_of_file(host):
+def test_a_command_without_input_reads_end_of_file(host: Host) -> None:
     assert host.run("cat; echo done")[1] == b"done\n"
 
 
-def test_a_command_reads_what_it_is_given(host):
+def test_a_command_reads_what_it_is_given(host: Host) -> None:
     data = bytes(range(256)) * 1000
     ending, stdout, _ = host.run("sha256sum; wc -c", stdin=data)
     assert ending == Ending(0)
@@ -85,27 +87,29 @@ def test_a_command_reads_what_it_is_given(host):
     assert host.run("wc -c", stdin=data)[1].split() == [b"256000"]
 
 
-def test_a_command_that_does_not_read_its_input_ends_all_the_same(host):
+def test_a_command_that_does_not_read_its_input_ends_all_the_same(host: Host) -> None:
     assert host.run("echo no", stdin=b"x" * 1_000_000)[1] == b"no\n"
 
 
-def test_ten_megabytes_of_output_arrive(host):
+def test_ten_megabytes_of_output_arrive(host: Host) -> None:
     ending, stdout, _ = host.run("yes 'ten megabytes of output' | head -c 10000000")
     assert ending == Ending(0)
     assert stdout == (b"ten megabytes of output\n" * 500_000)[:10_000_000]
 
 
-def test_one_line_of_two_hundred_thousand_characters(host):
+def test_one_line_of_two_hundred_thousand_characters(host: Host) -> None:
     assert host.run("head -c 200000 /dev/zero | tr '\\0' x")[1] == b"x" * 200_000
 
 
 @pytest.mark.parametrize("length", [50_000, 131_072, 400_000])
-def test_a_long_command(host, length):
+def test_a_long_command(host: Host, length: int) -> None:
     text = "y" * length
     assert host.run(f"sh -c 'printf %s {text} | wc -c'")[1].split() == [b"%d" % length]
 
 
-def test_a_child_in_the_background_is_not_waited_for_and_lives_on(host, tmp_path):
+def test_a_child_in_the_background_is_not_waited_for_and_lives_on(
+    host: Host, tmp_path: Path
+) -> None:
     gate, proof = tmp_path / "gate", tmp_path / "proof"
     host.run(f"mkfifo {gate}")
     ending, stdout, _ = host.run(f"(cat {gate}; echo alive; echo alive >{proof}) & echo started")
@@ -114,7 +118,7 @@ def test_a_child_in_the_background_is_not_waited_for_and_lives_on(host, tmp_path
     assert proof.read_text() == "alive\n"
 
 
-def test_a_deadline_ends_the_command_and_all_that_it_started(host, tmp_path):
+def test_a_deadline_ends_the_command_and_all_that_it_started(host: Host, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     command = (
         f"trap '' TERM; sh -c 'echo $$ >>{pids}; exec sleep 1000' & "
@@ -129,28 +133,28 @@ def test_a_deadline_ends_the_command_and_all_that_it_started(host, tmp_path):
     assert [pid for pid in started if is_running(pid)] == []
 
 
-def test_a_command_on_a_terminal_sees_one(host):
+def test_a_command_on_a_terminal_sees_one(host: Host) -> None:
     ending, stdout, stderr = host.run("test -t 0 -a -t 1 -a -t 2 && echo yes", terminal=True)
     assert (ending, stdout, stderr) == (Ending(0), b"yes\r\n", b"")
     assert host.run("test -t 1 || echo no")[1] == b"no\n"
 
 
-def test_a_command_on_a_terminal_reads_its_input_to_the_end(host):
+def test_a_command_on_a_terminal_reads_its_input_to_the_end(host: Host) -> None:
     ending, stdout, _ = host.run("stty -echo; cat", stdin=b"typed\n", terminal=True)
     assert ending == Ending(0)
     assert b"typed\r\n" in stdout
 
 
-def test_what_cannot_be_started_is_an_error_of_that_command_alone(host):
+def test_what_cannot_be_started_is_an_error_of_that_command_alone(host: Host) -> None:
     assert host.run("/no/such/program")[0] == Ending(127)
     assert host.run("echo still here")[1] == b"still here\n"
 
 
-def test_nothing_of_sudo_is_left_in_the_environment(host):
+def test_nothing_of_sudo_is_left_in_the_environment(host: Host) -> None:
     assert b"SUDO_" not in host.run("env")[1]
 
 
-def test_several_commands_run_at_once(host, tmp_path):
+def test_several_commands_run_at_once(host: Host, tmp_path: Path) -> None:
     from pyinfra_ssm._transport import Request
 
     gate = tmp_path / "gate"
@@ -169,7 +173,7 @@ NAMES = ["with spaces", "unicode-\u00fc\U0001f680", "-leading-dash", "quote'\"$(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_goes_there_and_back(host, tmp_path, name):
+def test_a_file_goes_there_and_back(host: Host, tmp_path: Path, name: str) -> None:
     path, content = tmp_path / name, bytes(range(256)) * 50
     source, sink = tmp_path / "source", tmp_path / "sink"
     source.write_bytes(content)
@@ -182,7 +186,7 @@ def test_a_file_goes_there_and_back(host, tmp_path, name):
 
 
 @pytest.fixture
-def put(host, tmp_path):
+def put(host: Host, tmp_path: Path) -> Any:
     """Write bytes to a path of the host."""
 
     def put(path: Path, content: bytes, user: str | None = None) -> None:
@@ -194,17 +198,19 @@ def put(host, tmp_path):
     return put
 
 
-def test_an_empty_file(put, tmp_path):
+def test_an_empty_file(put: Any, tmp_path: Path) -> None:
     put(tmp_path / "empty", b"")
     assert (tmp_path / "empty").read_bytes() == b""
 
 
-def test_a_new_file_is_for_its_owner_alone_from_the_first_moment(host, put, tmp_path):
+def test_a_new_file_is_for_its_owner_alone_from_the_first_moment(
+    host: Host, put: Any, tmp_path: Path
+) -> None:
     put(tmp_path / "secret", b"token")
     assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_replaced_file_keeps_mode_and_owner(put, tmp_path):
+def test_a_replaced_file_keeps_mode_and_owner(put: Any, tmp_path: Path) -> None:
     target = tmp_path / "kept"
     target.write_text("old")
     target.chmod(0o640)
@@ -213,7 +219,7 @@ def test_a_replaced_file_keeps_mode_and_owner(put, tmp_path):
     assert target.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_link_is_written_through(put, tmp_path):
+def test_a_link_is_written_through(put: Any, tmp_path: Path) -> None:
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")
     put(tmp_path / "link", b"new")
@@ -221,7 +227,7 @@ def test_a_link_is_written_through(put, tmp_path):
     assert (tmp_path / "real").read_text() == "new"
 
 
-def test_a_file_written_for_another_user_is_theirs(put, tmp_path):
+def test_a_file_written_for_another_user_is_theirs(put: Any, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     for folder in (tmp_path.parent, tmp_path.parent.parent):
         folder.chmod(0o755)
@@ -236,7 +242,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("name", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_written_says_why_and_leaves_nothing(put, tmp_path, name, said):
+def test_what_cannot_be_written_says_why_and_leaves_nothing(
+    put: Any, tmp_path: Path, name: str, said: str
+) -> None:
     before = sorted(tmp_path.iterdir())
     with pytest.raises(RemoteFileError, match=said):
         put(tmp_path / name, b"x")
@@ -245,17 +253,19 @@ def test_what_cannot_be_written_says_why_and_leaves_nothing(put, tmp_path, name,
     }
 
 
-def test_an_unknown_user_is_named(put, tmp_path):
+def test_an_unknown_user_is_named(put: Any, tmp_path: Path) -> None:
     with pytest.raises(RemoteFileError, match="no-such-user"):
         put(tmp_path / "x", b"x", user="no-such-user")
 
 
-def test_a_file_that_is_not_there_is_an_error(host, tmp_path):
+def test_a_file_that_is_not_there_is_an_error(host: Host, tmp_path: Path) -> None:
     with (tmp_path / "sink").open("w+b") as sink, pytest.raises(RemoteFileError, match="No such"):
         host.transport.get("/no/such", sink, None)
 
 
-def test_a_large_file_of_random_bytes_goes_there_and_back(host, put, tmp_path):
+def test_a_large_file_of_random_bytes_goes_there_and_back(
+    host: Host, put: Any, tmp_path: Path
+) -> None:
     import random
 
     content = random.Random(1).randbytes(3_000_000)
@@ -265,6 +275,6 @@ def test_a_large_file_of_random_bytes_goes_there_and_back(host, put, tmp_path):
     assert (tmp_path / "sink").read_bytes() == content
 
 
-def test_no_temporary_file_is_left(host, put, tmp_path):
+def test_no_temporary_file_is_left(host: Host, put: Any, tmp_path: Path) -> None:
     put(tmp_path / "a", b"x")
     assert {path.name for path in tmp_path.iterdir()} == {"a", "put-source"}

@@ -1,4 +1,5 @@
 import shlex
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,10 +19,10 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize(("command", "arguments"), COMMANDS.values(), ids=COMMANDS)
-def test_one_shell_where_one_is_enough(command, arguments):
+def test_one_shell_where_one_is_enough(command: str, arguments: Any) -> None:
     assert shell_arguments(command) == arguments
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
-def test_a_quoted_script_stays_what_it_was(script):
+def test_a_quoted_script_stays_what_it_was(script: str) -> None:
     assert shell_arguments(f"sh -c {shlex.quote(script)}") == ["sh", "-c", script]
