@@ -59,6 +59,6 @@ def _image(aws: Aws, fleet: Fleet, architecture: str) -> Image:
         return baked_image(aws, baked=fleet.baked, architecture=architecture)
     return public_image(
         aws,
-        parameter=fleet.image_parameter.format(architecture=architecture),
+        parameter=fleet.image_parameter.replace("{architecture}", architecture),
         name=fleet.image_names["arm64" if architecture == "arm64" else "x86_64"],
     )

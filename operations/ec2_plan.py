@@ -67,7 +67,7 @@ def consent_given(fleet: Fleet, *, yes: bool) -> bool:
 
 
 def differences(instance: Instance, volume: Volume | None, fleet: Fleet, source: str) -> list[str]:
-    """Return what of an instance differs from the knobs and cannot be changed in place."""
+    """Return what of an instance differs from the knobs, of what is settled at its launch."""
     pairs = [
         ("type", instance.type, fleet.type),
         ("image", instance.source or source, source),

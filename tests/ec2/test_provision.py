@@ -1,11 +1,14 @@
 """provision.py through the life of a fleet, against a cloud on loopback."""
 
+import json
+import subprocess
+import sys
 from datetime import datetime
 from typing import Any
 
 from facts.aws import Aws
 from tests.ec2.cloud import Cloud, Fault
-from tests.ec2.provisioning import Provisioner, bake
+from tests.ec2.provisioning import ROOT, Provisioner, bake
 
 
 def test_a_dry_run_names_the_launch_and_writes_nothing(
@@ -31,6 +34,28 @@ def test_the_second_run_changes_nothing(provision: Provisioner, cloud: Cloud) ->
     assert not provision().changed
     assert not provision(dry=True).planned
     assert cloud.writes() == ["RunInstances"]
+
+
+def pyinfra(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pyinfra", "@local", "provision.py", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_the_command_reads_the_knobs_and_its_second_run_changes_nothing(
+    provision: Provisioner, cloud: Cloud
+) -> None:
+    words = ["--data", "zones=us-east-1c,us-east-1d", "--data", "market=on-demand"]
+
+    first, second = pyinfra("-y", *words), pyinfra("--dry", "--json", *words)
+
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert cloud.writes() == ["RunInstances"]
+    (id,) = cloud.states()["running"]
+    assert cloud.instance(id).placement.zone == "us-east-1c"
+    assert f"{id} is launched" in first.stderr
+    (operation,) = json.loads(second.stdout)["plan"]
+    assert operation["name"] == "Ensure 1 g5g.2xlarge called vllm-g5g run and are reached"
+    assert operation["hosts_with_change"] == []
 
 
 def test_the_instance_is_as_the_knobs_have_it(
