@@ -14,7 +14,7 @@ RUNTIMES = ("runc", "crun")
 # Open files and processes in the container: ample for one vLLM, below most machines' own limits.
 LIMITS = (("nofile", resource.RLIMIT_NOFILE, 65536), ("nproc", resource.RLIMIT_NPROC, 4096))
 
-INSTALL_COMMAND = "apt-get install --yes podman runc mmdebstrap git"
+INSTALL_COMMAND = "apt-get install --yes podman runc mmdebstrap git gnupg"
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ set_up_engine() {
     fi
     command -v mmdebstrap >/dev/null || missing="$missing mmdebstrap"
     command -v git >/dev/null || missing="$missing git"
+    command -v gpg >/dev/null || missing="$missing gnupg"
     # shellcheck disable=SC2086  # a list of words
     debian $missing
 }
