@@ -12,7 +12,7 @@ class Process(TypedDict):
     """The running main process; both are empty where none runs."""
 
     argv: list[str]
-    environment: dict[str, str]  # of a secret the SHA-256
+    environment: dict[str, str]  # of the variables that were asked for
 
 
 class Record(TypedDict):
@@ -55,12 +55,14 @@ class ServiceFacts(FactBase[Service]):
         question: str,
         api_key_file: str | None,
         watch: Sequence[str],
+        variables: Sequence[str],
     ) -> StringCommand:
         source = (FILES / "health" / "service_health.py").read_text()
         asked = ["--unit", unit, "--unit-file", unit_file]
         asked += ["--url", url, "--model", model, "--question", question]
         key = ["--api-key-file", api_key_file] if api_key_file else []
         words = ["state", *asked, "--max-tokens", "16", *key, "--watch", *watch]
+        words += ["--variables", *variables]
         return StringCommand(
             "python3", "-I", "-c", QuoteString(source), *(QuoteString(word) for word in words)
         )

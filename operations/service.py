@@ -91,6 +91,7 @@ def running(
         question=wanted.check.question,
         api_key_file=wanted.api_key_file,
         watch=wanted.watched,
+        variables=sorted(wanted.environment),
     )
     changing = [what for what, meta in (served or {}).items() if changes(meta)]
     steps = plan(found, wanted, changing)

@@ -16,15 +16,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 PROPERTIES = (
     *("LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "MainPID"),
     *("NRestarts", "Result", "ExecMainStatus", "InvocationID", "ActiveEnterTimestampMonotonic"),
-    *("FragmentPath", "DropInPaths"),
 )
-SECRETS = frozenset({"HF_TOKEN", "VLLM_API_KEY"})
 UNIT_DIRECTORIES = ("/etc/systemd/system", "/etc/systemd/system.control", "/run/systemd/system")
 EXIT_DIED, EXIT_LATE, EXIT_NONSENSE = 1, 2, 3
 LOG_PREFIX = re.compile(r"^(\(\w[^)]* pid=\d+\) )?(?:[A-Z]+ [\d-]+ [\d:]+ )?(\[\w+\.py:\d+\] )?")
@@ -45,11 +43,9 @@ def unit_state(unit: str) -> dict[str, str]:
     return {"LoadState": "not-found"} | {name: value for name, _, value in pairs}
 
 
-def drop_ins(unit: str, loaded: str) -> dict[str, str]:
-    """Return path and text of each drop-in for this unit, loaded or waiting for a reload."""
-    paths = set(loaded.split())
-    for directory in UNIT_DIRECTORIES:
-        paths.update(glob.glob(f"{directory}/{unit}.d/*.conf"))
+def drop_ins(unit: str) -> dict[str, str]:
+    """Return path and text of each drop-in for this unit, loaded or not, but for vendors' own."""
+    paths = [path for root in UNIT_DIRECTORIES for path in glob.glob(f"{root}/{unit}.d/*.conf")]
     found = {}
     for path in sorted(paths):
         try:
@@ -60,8 +56,8 @@ def drop_ins(unit: str, loaded: str) -> dict[str, str]:
     return found
 
 
-def process(pid: int) -> dict[str, Any]:
-    """Return arguments and environment of a process; of a secret only its SHA-256."""
+def process(pid: int, variables: Collection[str]) -> dict[str, Any]:
+    """Return arguments and the given variables of a process; others may be secrets."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read().decode(errors="replace").split("\0")[:-1]
@@ -69,11 +65,8 @@ def process(pid: int) -> dict[str, Any]:
             pairs = file.read().decode(errors="replace").split("\0")
     except OSError:
         return {"argv": [], "environment": {}}
-    named = (pair.partition("=") for pair in pairs if pair)
-    shown = {
-        name: hashlib.sha256(value.encode()).hexdigest() if name in SECRETS else value
-        for name, _, value in named
-    }
+    named = (pair.partition("=") for pair in pairs)
+    shown = {name: value for name, _, value in named if name in variables}
     return {"argv": words, "environment": shown}
 
 
@@ -183,8 +176,8 @@ def state(options: argparse.Namespace) -> int:
     active = unit.get("ActiveState") == "active"
     found = {
         "unit": unit,
-        "drop_ins": drop_ins(options.unit, unit.get("DropInPaths", "")),
-        "process": process(pid) if pid else {"argv": [], "environment": {}},
+        "drop_ins": drop_ins(options.unit),
+        "process": process(pid, options.variables) if pid else {"argv": [], "environment": {}},
         "record": read_record(options.record),
         "versions": {path: version(path) for path in options.watch},
         "unit_sha256": digest(options.unit_file),
@@ -289,6 +282,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--max-tokens", type=int, default=32)
     parser.add_argument("--record", default="/run/vllm/started.json")
     parser.add_argument("--watch", nargs="*", default=[], help="files that the server serves from")
+    parser.add_argument("--variables", nargs="*", default=[], help="of the process, to be shown")
     parser.add_argument("--deadline", type=int, default=1800, help="seconds")
     parser.add_argument("--restart", action="store_true", help="restart the unit first")
     return parser.parse_args()

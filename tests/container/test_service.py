@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 
-from server_unit import ENVIRONMENT_PATH, RECORD_PATH, UNIT, UNIT_PATH
+from server_unit import API_KEY_PATH, ENVIRONMENT_PATH, RECORD_PATH, UNIT, UNIT_PATH
 from tests.container.stand_in import StandIn
 
 FILES = "Ensure the server's unit and environment are current"
@@ -153,3 +153,30 @@ def test_a_start_without_its_checkpoint_says_so_at_once(host: StandIn) -> None:
     finally:
         host.run(f"mv /tmp/config.json {models}/config.json")
     answers(host)
+
+
+SEARCHED = (
+    "journalctl --no-pager",
+    "systemctl show '*' --no-pager --all",
+    "cat /proc/[0-9]*/cmdline",
+    "cat /var/lib/vllm-g5g/*.json /var/log/vllm-g5g/* 2>/dev/null; true",
+)
+
+
+@pytest.mark.leak
+def test_the_api_key_is_asked_for_and_shows_nowhere(host: StandIn) -> None:
+    run = host.converge("-vvv", "--debug", "--diff", api_key="always")
+    try:
+        assert run.code == 0, run.log[-4000:]
+        key = host.run(f"sed -n s/^VLLM_API_KEY=//p {API_KEY_PATH}")
+        assert len(key) == 64
+        assert key not in run.log
+        for command in SEARCHED:
+            assert key not in host.run(command), command
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(f"http://127.0.0.1:{host.data['port']}/v1/models")
+        assert host.plan(api_key="always").clean
+    finally:
+        mended = host.converge()
+    assert mended.code == 0, mended.log[-4000:]
+    assert host.attempt(f"test -e {API_KEY_PATH}").returncode == 1

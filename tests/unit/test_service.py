@@ -41,7 +41,7 @@ def running(**changes: Any) -> Any:
         "drop_ins": {},
         "process": {
             "argv": list(WANTED.argv),
-            "environment": {"HF_HUB_OFFLINE": "1", "INVOCATION_ID": "f"},
+            "environment": {"HF_HUB_OFFLINE": "1"},
         },
         "record": {
             UNIT_PATH: {"version": "1.1.1", "sha256": hashlib.sha256(b"[Service]").hexdigest()},
