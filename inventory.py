@@ -1,7 +1,7 @@
 """The hosts: our running EC2 instances, reached over Systems Manager.
 
 pyinfra runs this file anew for each command. The instances are those with our tag ManagedBy in
-the region of boto3's credential chain (AWS_REGION, AWS_PROFILE). Each is in a group for its
+the region of boto3's credential chain (AWS_DEFAULT_REGION, AWS_PROFILE). Each is in a group for its
 hardware (`g5g`, `g4dn`, another family, or `cpu`), which picks its file in `group_data/`, and in
 one for its tag Name, for `--limit`.
 """

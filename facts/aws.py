@@ -122,8 +122,10 @@ class Aws:
     @cached_property
     def pricing(self) -> Any:  # as for IAM
         with self.asking("reach the price list"):
-            # It is the same list wherever it is asked for, and few regions have it.
-            return self.session.client("pricing", region_name="us-east-1", config=self._config)
+            # It is the same list wherever it is asked for, and few regions have it. Prices are
+            # only shown, so where it cannot be reached nobody should wait for it.
+            brief = Config(connect_timeout=3, read_timeout=5, retries={"total_max_attempts": 1})
+            return self.session.client("pricing", region_name="us-east-1", config=brief)
 
     @contextmanager
     def asking(self, what: str) -> Iterator[None]:
@@ -157,7 +159,7 @@ def explain_local(what: str, region: str, error: BotoCoreError) -> str:
     """Return one line for an error that arose before AWS answered."""
     match error:
         case NoRegionError() | InvalidRegionError():
-            remedy = "Set AWS_REGION, or a region in the profile."
+            remedy = "Set AWS_DEFAULT_REGION, or a region in the profile."
         case HTTPClientError() | NoConnectionError():
             remedy = "Check this machine's network, its proxy settings and the region's name."
         case _:

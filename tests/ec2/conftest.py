@@ -32,7 +32,6 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
         "AWS_ENDPOINT_URL": opened.url,
         "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
         "AWS_SECRET_ACCESS_KEY": "example",
-        "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_CONFIG_FILE": "/dev/null",

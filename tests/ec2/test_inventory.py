@@ -13,6 +13,8 @@ import pytest
 from pyinfra.api.exceptions import PyinfraError
 
 from facts.aws import Aws
+from pyinfra_ssm.emulator.embedded import Emulator
+from pyinfra_ssm.emulator.instances import Instance
 from tests.ec2.cloud import Cloud, Fault
 
 ROOT = Path(__file__).parents[2]
@@ -172,6 +174,17 @@ def test_the_command_groups_the_hosts_for_the_connector(aws: Aws, cloud: Cloud) 
     assert {"g5g", "one"} <= set(host["groups"])
 
 
+def test_a_command_runs_on_what_was_found(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = Instance(tags={"ManagedBy": "vllm-g5g", "Name": "one"})
+    command = [sys.executable, "-m", "pyinfra", "inventory.py", "exec", "--", "echo $((6 * 7))"]
+    with Emulator(instances=[ours]) as emulator:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint_url)
+        ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr
+    assert f"[@ssm/{ours.instance_id}] 42" in ran.stdout + ran.stderr
+
+
 FAULTS = {
     "denied": ("UnauthorizedOperation", ["Allow DescribeInstances", "docs/iam/operator.json"]),
     "expired": ("ExpiredToken", ["Renew the credentials"]),
@@ -198,10 +211,9 @@ def test_the_command_without_credentials_says_where_to_put_them(
 def test_the_command_without_a_region_says_where_to_put_it(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION")
 
-    assert_one_line(run_inventory(), ["NoRegionError", "Set AWS_REGION"])
+    assert_one_line(run_inventory(), ["NoRegionError", "Set AWS_DEFAULT_REGION"])
 
 
 def test_the_command_with_a_profile_that_does_not_exist_says_so(
