@@ -77,7 +77,7 @@ def nothing_ready(listed: Listing) -> str:
     if not listed.skipped:
         return (
             f"[{listed.region}] no instance here bears our tag ManagedBy. Make one with "
-            "`pyinfra @local provision.py`, or set AWS_DEFAULT_REGION and AWS_PROFILE to where it is."
+            "`pyinfra @local provision.py`, or set AWS_DEFAULT_REGION and AWS_PROFILE to its own."
         )
     why = "; ".join(f"{instance.id} is {reason}" for instance, reason in listed.skipped)
     return (
