@@ -46,6 +46,27 @@ class Stages:
         return "\n".join(f"  {name:<{width}}  {seconds:7.1f} s" for name, seconds in rows)
 
 
+@contextmanager
+def alive(doing: str) -> Iterator[None]:
+    """Keep a live line on standard error while the body works without showing anything itself."""
+    done = threading.Event()
+    terminal = sys.stderr.isatty()
+    started = time.monotonic()
+
+    def draw() -> None:
+        while not done.wait(TERMINAL_PERIOD if terminal else PLAIN_PERIOD):
+            _draw(f"    {doing}: {time.monotonic() - started:.0f} s", terminal)
+
+    drawing = threading.Thread(target=draw, daemon=True)
+    drawing.start()
+    try:
+        yield
+    finally:
+        done.set()
+        drawing.join()
+        _draw(f"    {doing}: {time.monotonic() - started:.1f} s", terminal, end="\n")
+
+
 def run_live(argv: Sequence[str], *, doing: str, log: Path) -> None:
     """Run a command with its output in `log` and one live line on standard error.
 

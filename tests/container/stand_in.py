@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.container import machine, pyinfra_run
+from tests.container.console import alive
 from tests.container.host import Host
 from tests.container.pyinfra_run import Run
 from tests.container.upstreams import cuda_repository, rustup_archive, vllm_git
@@ -68,7 +69,8 @@ class Upstreams:
 
 def prepare(cache: Path) -> Upstreams:
     """Make what is missing of the upstreams' content under `cache`."""
-    return Upstreams(
-        cuda=cuda_repository.ensure(cache),
-        repositories=vllm_git.ensure(cache, machine.read().pip),
-    )
+    with alive("NVIDIA's apt repository, with the real nvcc"):
+        cuda = cuda_repository.ensure(cache)
+    with alive("vLLM's git repository, with the released trees"):
+        repositories = vllm_git.ensure(cache, machine.read().pip)
+    return Upstreams(cuda=cuda, repositories=repositories)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.container import engine as engines
 from tests.container import listing, rehearsal
-from tests.container.console import Stages, StepFailed, run_live
+from tests.container.console import Stages, StepFailed, alive, run_live
 from tests.container.pyinfra_run import Run, outcome
 
 SETUP = Path(__file__).with_name("setup.sh")
@@ -131,6 +132,12 @@ def test_stages_keep_their_seconds_also_when_one_fails() -> None:
     assert list(stages.seconds) == ["boot"]
     assert shown == ["==> Booting"]
     assert "boot" in stages.table()
+
+
+def test_a_silent_step_is_named_with_its_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    with alive("making it"):
+        pass
+    assert re.fullmatch(r" +making it: \d+\.\d s\n", capsys.readouterr().err)
 
 
 def test_a_failed_step_shows_the_end_of_its_output(tmp_path: Path) -> None:
