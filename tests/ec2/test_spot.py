@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 from pyinfra.api import StringCommand
 
-from facts.spot import FoundUnit
+from facts.spot import FoundUnit, UnitFiles
 from operations.spot import FILES, TIMER, UNITS, entries, plan
 
 NOTICE = '{"action": "terminate", "time": "2026-11-30T13:05:00Z"}'
@@ -181,6 +181,28 @@ def commands(state: FoundUnit) -> list[str]:
     steps = plan(state)
     assert all(isinstance(step.command, StringCommand) for step in steps)
     return [str(step.command) for step in steps]
+
+
+def test_the_fact_tells_of_the_unit_and_of_files(machine: Host) -> None:
+    stub = machine.folder / "systemctl"
+    stub.write_text("#!/bin/sh\nprintf 'LoadState=loaded\\nActiveState=active\\n'\n")
+    (machine.folder / "there").write_text("text")
+    paths = [str(machine.folder / name) for name in ("there", "absent")]
+    command = UnitFiles().command(unit=TIMER, files=paths)
+
+    ran = subprocess.run(
+        command.get_raw_value(),
+        shell=True,
+        env={"PATH": f"{machine.folder}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert UnitFiles().process(ran.stdout.splitlines()) == {
+        "unit": {"LoadState": "loaded", "ActiveState": "active"},
+        "sha256": {paths[0]: hashlib.sha256(b"text").hexdigest(), paths[1]: ""},
+    }
 
 
 DRIFTS = {
