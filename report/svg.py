@@ -171,9 +171,11 @@ def _bar(row: Bar, x: Axis, middle: float) -> str:
         f'<rect class="bar" x="{x.start:.1f}" y="{middle - 13:.1f}" '
         f'width="{max(inside, 1):.1f}" height="26"/>'
     )
-    whisker = _segment("whisker", x.at(p.low), middle, x.at(p.high), middle)
+    whisker = _segment("whisker", x.at(p.low), middle + 9, x.at(p.high), middle + 9)
     name = _text(x.start - 6, middle + 5, row.name, "end")
-    value = _text(x.start + 8, middle + 5, label(round(p.y, 1)), "start", "value")
+    # Inside the bar, or after it where it is too short to hold the figure.
+    place, kind = (x.start + 8, "value") if inside > 48 else (x.at(p.high) + 8, "label")
+    value = _text(place, middle + 3, label(round(p.y, 1)), "start", kind)
     return f'<g class="s0">{body}{whisker}{name}{value}</g>'
 
 

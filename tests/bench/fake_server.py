@@ -29,12 +29,12 @@ def usage(prompt: int, completion: int) -> bytes:
     return event({"choices": [], "usage": counts})
 
 
-def spoken(words: list[str], prompt_tokens: int = 7) -> list[bytes]:
+def spoken(words: list[str], prompt_tokens: int = 7, finish: str = "length") -> list[bytes]:
     """Return a well-formed stream of one token a chunk, as vLLM sends it."""
     return [
         delta(role="assistant", content=""),
         *(delta(content=word) for word in words),
-        delta("length", content=""),
+        delta(finish, content=""),
         usage(prompt_tokens, len(words)),
         DONE,
     ]

@@ -30,6 +30,7 @@ from tests.bench.fake_server import (
     delta,
     obedient,
     prompt_words,
+    spoken,
     unused_url,
 )
 
@@ -146,11 +147,22 @@ def test_failures_are_recorded_with_what_came_and_measured_again(
 
 
 def test_answers_that_end_early_are_said_so(server: FakeServer, tmp_path: Path) -> None:
-    server.answer = lambda body: obedient({**body, "max_tokens": min(3, body["max_tokens"])})
+    server.answer = lambda body: spoken(["a "] * min(3, body["max_tokens"]), finish="stop")
     cells = by_id(harness(server, tmp_path).run())
-    assert cells["ladder-c1-in64-out4"]["message"] == (
-        "answers ended early: 2 of 3 tokens; 4 were asked for"
+    assert (cells["ladder-c1-in64-out4"]["state"], cells["ladder-c1-in64-out4"]["message"]) == (
+        "ok",
+        "answers ended early: 2 of 3 tokens; 4 were asked for",
     )
+
+
+def test_answers_cut_to_the_room_that_is_left_are_infeasible(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    """As vLLM 0.32.0 does it where the prompt alone still fits."""
+    server.answer = lambda body: obedient({**body, "max_tokens": min(3, body["max_tokens"])})
+    cell = by_id(harness(server, tmp_path).run())["ladder-c1-in64-out4"]
+    assert cell["state"] == "infeasible"
+    assert cell["message"] == "no room for the answer: 2 of 3 tokens; 4 were asked for"
 
 
 def test_a_server_without_usage_is_measured_by_its_chunks(

@@ -1,6 +1,7 @@
 """The benchmark against servers that nobody here wrote, and against `vllm bench serve`."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,7 +54,7 @@ def test_a_real_vllm_is_measured_once_and_reported_here(
     assert benched.bandwidth is not None  # of the smoke check that the deploy made
     assert benched.software["build"]["inputs"]["version"] == "0.32.0+cpu"
     (cell,) = [cell for cell in benched.cells if cell.state == "infeasible"]
-    assert "context length" in (cell.message or "")
+    assert re.search("context length|no room for the answer", cell.message or "")
     assert bench(host, tmp_path).clean
 
 
