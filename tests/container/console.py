@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -39,11 +39,11 @@ class Stages:
         finally:
             self.seconds[name] = round(time.monotonic() - started, 1)
 
-    def table(self) -> str:
-        """Return the stages and their seconds, one a line, and the sum."""
-        rows = [*self.seconds.items(), ("in all", round(sum(self.seconds.values()), 1))]
-        width = max(len(name) for name, _ in rows)
-        return "\n".join(f"  {name:<{width}}  {seconds:7.1f} s" for name, seconds in rows)
+
+def table(seconds: Mapping[str, float]) -> str:
+    """Return names and their seconds, one a line."""
+    width = max(map(len, seconds), default=0)
+    return "\n".join(f"  {name:<{width}}  {spent:7.1f} s" for name, spent in seconds.items())
 
 
 @contextmanager

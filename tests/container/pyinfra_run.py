@@ -5,12 +5,17 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parents[2]
+# Lines of pyinfra's own log.
+_STARTS = "--> Starting operation: "
+_RESULTS = "--> Results:"
 INVENTORY = Path(__file__).with_name("inventory.py")
 
 
@@ -27,6 +32,7 @@ class Run:
     changed: tuple[str, ...]
     failed: tuple[str, ...]
     log: str  # all that pyinfra showed
+    seconds: Mapping[str, float] = field(default_factory=dict)  # by operation, as they ran
 
     @property
     def clean(self) -> bool:
@@ -56,15 +62,16 @@ def run(
     ) as process:  # fmt: skip
         assert process.stdout is not None
         assert process.stderr is not None
-        shown: list[str] = []
+        shown: list[tuple[float, str]] = []
         reader = threading.Thread(target=_follow, args=(process.stderr, shown, show))
         reader.start()
         report = process.stdout.read()
         reader.join()
+    text = "".join(line for _, line in shown)
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text("".join(shown))
-    return outcome(process.returncode, report, "".join(shown))
+        log.write_text(text)
+    return replace(outcome(process.returncode, report, text), seconds=durations(shown))
 
 
 def outcome(code: int, report: str, log: str) -> Run:
@@ -83,15 +90,25 @@ def outcome(code: int, report: str, log: str) -> Run:
     )
 
 
+def durations(shown: Sequence[tuple[float, str]]) -> dict[str, float]:
+    """Return {operation: seconds} from lines and the seconds at which each came."""
+    marks = [(at, line.removeprefix(_STARTS).strip()) for at, line in shown if _is_mark(line)]
+    return {name: round(until - at, 1) for (at, name), (until, _) in pairwise(marks)}
+
+
+def _is_mark(line: str) -> bool:
+    return line.startswith((_STARTS, _RESULTS))
+
+
 def _names(operations: Sequence[Mapping[str, Any]], *keys: str) -> tuple[str, ...]:
     return tuple(
         operation["names"][0] for operation in operations if any(operation[key] for key in keys)
     )
 
 
-def _follow(source: IO[str], shown: list[str], show: bool) -> None:
+def _follow(source: IO[str], shown: list[tuple[float, str]], show: bool) -> None:
     for line in source:
-        shown.append(line)
+        shown.append((time.monotonic(), line))
         if show:
             sys.stderr.write(line)
             sys.stderr.flush()

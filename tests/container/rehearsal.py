@@ -20,7 +20,7 @@ from group_data import cpu
 from tests.container import engine as engines
 from tests.container import host as hosts
 from tests.container import image, pyinfra_run, stand_in
-from tests.container.console import Stages, StepFailed
+from tests.container.console import Stages, StepFailed, table
 from tests.container.host import CACHE, ROOT, TRY_NAME, Host
 from tests.container.pyinfra_run import Run
 
@@ -80,7 +80,8 @@ def rehearse(port: int) -> int:
     summary = summarise(stages, first, second, answer, smoke_figures(host), complaints)
     (FOLDER / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
     print(report(summary, host, port))
-    print(stages.table())
+    print(table({**stages.seconds, "in all": sum(stages.seconds.values())}))
+    print(f"\nThe slowest operations of the first run\n{table(slowest(first))}")
     return 1 if complaints else 0
 
 
@@ -151,11 +152,18 @@ def summarise(
         "ok": not complaints,
         "complaints": list(complaints),
         "seconds": stages.seconds,
+        "operation_seconds": dict(first.seconds),
         "changes": {"first": list(first.changed), "second": list(second.changed)},
         "question": cpu.question,
         "answer": answer,
         "smoke": dict(figures),
     }
+
+
+def slowest(run: Run, count: int = 5) -> dict[str, float]:
+    """Return the operations that took longest, longest first, and their seconds."""
+    ranked = sorted(run.seconds.items(), key=lambda item: item[1], reverse=True)
+    return dict(ranked[:count])
 
 
 def _remember(host: Host, data: Mapping[str, object]) -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.container import engine as engines
 from tests.container import listing, rehearsal
-from tests.container.console import Stages, StepFailed, alive, run_live
-from tests.container.pyinfra_run import Run, outcome
+from tests.container.console import Stages, StepFailed, alive, run_live, table
+from tests.container.pyinfra_run import Run, durations, outcome
 
 SETUP = Path(__file__).with_name("setup.sh")
 GOOD = "SRE is a practice that applies software engineering to operations."
@@ -114,6 +114,17 @@ def test_a_report_tells_the_plan_the_changes_and_the_failures() -> None:
     assert not run.clean
 
 
+def test_an_operation_lasts_until_the_next_one_starts() -> None:
+    shown = [
+        (0.0, "--> Connecting to hosts...\n"),
+        (1.0, "--> Starting operation: Ensure x \n"),
+        (2.5, "    [host] Success\n"),
+        (3.0, "--> Starting operation: Ensure y \n"),
+        (3.5, "--> Results:\n"),
+    ]
+    assert durations(shown) == {"Ensure x": 2.0, "Ensure y": 0.5}
+
+
 def test_a_run_without_a_report_is_never_clean() -> None:
     # pyinfra prints none where the only host failed, and exits 0 on Ctrl-C.
     assert not outcome(0, "", "shown").clean
@@ -131,7 +142,7 @@ def test_stages_keep_their_seconds_also_when_one_fails() -> None:
         fail()
     assert list(stages.seconds) == ["boot"]
     assert shown == ["==> Booting"]
-    assert "boot" in stages.table()
+    assert re.fullmatch(r"  boot +\d+\.\d s", table(stages.seconds))
 
 
 def test_a_silent_step_is_named_with_its_seconds(capsys: pytest.CaptureFixture[str]) -> None:
