@@ -19,7 +19,7 @@ try: ## Converge a container on this machine, twice, and ask the served model a 
 	@sh tests/container/setup.sh python engine
 	@$(RUN) tests.container.rehearsal $(if $(PORT),--port $(PORT))
 
-clean-try: ## Remove what `make try` left: its container and .try
+clean-try: setup ## Remove what `make try` left: its container and .try
 	@$(RUN) tests.container.rehearsal --remove
 
 test: ## Run every test

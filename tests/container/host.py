@@ -73,13 +73,20 @@ def boot(engine: Engine, image_name: str, name: str) -> Host:
     return host
 
 
-def find(engine: Engine, name: str) -> Host | None:
-    """Return the container of that name where it exists, started if it was stopped."""
-    state = engine.attempt("container", "inspect", "--format", "{{.State.Running}}", name)
+def find(engine: Engine, name: str, image_name: str | None = None) -> Host | None:
+    """Return the container of that name where it exists, started if it was stopped.
+
+    With `image_name`, only if it was booted from what that name now stands for.
+    """
+    form = "{{.State.Running}} {{.Image}}"
+    state = engine.attempt("container", "inspect", "--format", form, name)
     if state.returncode:
         return None
+    running, image_id = state.stdout.split()
+    if image_name and image_id != engine.run("image", "inspect", "--format", "{{.Id}}", image_name):
+        return None
     host = Host(engine, name)
-    if state.stdout.strip() != "true":
+    if running != "true":
         engine.run("start", name)
         _wait_for_systemd(host)
     return host
@@ -115,7 +122,7 @@ def main(arguments: list[str]) -> int:
             Host(engine, chosen.name).remove()
             return 0
         engine, image_name = image.ensure(engine, CACHE)
-        host = find(engine, chosen.name) or boot(engine, image_name, chosen.name)
+        host = find(engine, chosen.name, image_name) or boot(engine, image_name, chosen.name)
     except StepFailed as error:
         print(error, file=sys.stderr)
         return 1

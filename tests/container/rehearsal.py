@@ -66,7 +66,8 @@ def rehearse(port: int) -> int:
     with stages.stage("upstreams", "Making the upstreams' stand-ins, unless they are cached"):
         upstreams = stand_in.prepare(CACHE)
     with stages.stage("boot", f"Booting {TRY_NAME} with systemd ({engine})"):
-        host = hosts.find(engine, TRY_NAME) or hosts.boot(engine, image_name, TRY_NAME)
+        host = hosts.find(engine, TRY_NAME, image_name)
+        host = host or hosts.boot(engine, image_name, TRY_NAME)
     with upstreams.serve(FOLDER / "upstreams") as served:
         data = {**served, "port": port}
         _remember(host, data)
