@@ -5,11 +5,11 @@ output is lost without a word when the socket drops. The program over there ends
 digest; without them the file counts as not fetched.
 """
 
-import hashlib
 from collections import deque
-from typing import BinaryIO
+from dataclasses import dataclass
 
 from pyinfra_ssm._account import Account
+from pyinfra_ssm._arriving import Arriving
 from pyinfra_ssm._channel import DEFAULT_PAYLOAD_SIZE
 from pyinfra_ssm._errors import ProtocolError, RemoteFileError
 from pyinfra_ssm._events import ChannelClosed, Event, ExitCodeReceived, OutputReceived
@@ -21,6 +21,15 @@ from pyinfra_ssm.remote.framing import ArmourDecoder, Frame, FramingError, Kind
 
 # Seconds without a frame after which the session is given up.
 _PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class FileRequest:
+    """A file of the host, read as `user` (None: root), and what becomes of its content."""
+
+    path: str
+    user: str | None
+    content: Arriving
 
 
 class Printout:
@@ -67,36 +76,22 @@ class Printout:
 
 
 def fetch(
-    account: Account,
-    target: str,
-    options: SessionOptions,
-    path: str,
-    sink: BinaryIO,
-    user: str | None,
-    sudo: bool,
+    account: Account, target: str, options: SessionOptions, request: FileRequest, sudo: bool
 ) -> None:
-    """Write the file at `path` of the host to `sink`, or raise SSMError."""
-    command = fetching_command(path, user, sudo, options.python)
+    """Fetch a file of the host, or raise SSMError; `sudo`: the session's user is not root."""
+    command = fetching_command(request.path, request.user, sudo, options.python)
     parameters = {"command": [command], "separateOutputStream": ["True"]}
-    printout = Printout()
     opening = account.start_session(target, options.bulk_document, parameters)
+    printout = Printout()
+    # Without its socket what is printed is lost, and the program is stuck.
     session = Session(
-        account,
-        target,
-        opening,
-        printout,
-        DEFAULT_PAYLOAD_SIZE,
-        outlives_socket=False,  # what is printed meanwhile is lost, and the program stuck
+        account, target, opening, printout, DEFAULT_PAYLOAD_SIZE, outlives_socket=False
     )
-    digest, size = hashlib.sha256(), 0
     try:
         while (frame := session.wait_for(printout.next_frame, _PATIENCE)).kind == Kind.CONTENT:
-            digest.update(frame.body)
-            size += len(frame.body)
-            sink.write(frame.body)
+            request.content.add(frame.body)
     finally:
         session.close()
     if frame.kind != Kind.CONTENT_END:
         raise RemoteFileError(str(read_json(frame).get("text")))
-    if read_json(frame) != {"size": size, "sha256": digest.hexdigest()}:
-        raise RemoteFileError(f"{path} was damaged on its way: {size} bytes arrived")
+    request.content.check(frame)

@@ -14,12 +14,12 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
-from uuid import uuid4
 
 from pyinfra_ssm import _leaving
 from pyinfra_ssm._account import Account, Opening, Waiting
 from pyinfra_ssm._channel import Channel
 from pyinfra_ssm._encryption import encryption_context
+from pyinfra_ssm._entropy import Entropy
 from pyinfra_ssm._errors import (
     HostTimeout,
     Interrupted,
@@ -67,7 +67,8 @@ class Session:
         self._changed = threading.Condition()
         self._account, self._target, self._receiver = account, target, receiver
         epoch = time.time() - time.monotonic()
-        self._channel = Channel(uuid4(), uuid4, epoch=epoch, payload_size=payload_size)
+        new_id = Entropy().uuid  # called under our lock
+        self._channel = Channel(new_id(), new_id, epoch=epoch, payload_size=payload_size)
         self._socket: Websocket | None = None
         self._liveness = Liveness(time.monotonic())
         self._wake_reader, self._wake_writer = os.pipe()

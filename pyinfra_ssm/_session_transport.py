@@ -7,10 +7,12 @@ from typing import BinaryIO
 from uuid import uuid4
 
 from pyinfra_ssm._account import Account
-from pyinfra_ssm._bulk import fetch
+from pyinfra_ssm._arriving import Arriving
+from pyinfra_ssm._bulk import FileRequest, fetch
 from pyinfra_ssm._channel import DEFAULT_PAYLOAD_SIZE
 from pyinfra_ssm._errors import (
     HostTimeout,
+    Interrupted,
     NoProgram,
     NotSent,
     RemoteFileError,
@@ -108,20 +110,15 @@ class SessionTransport:
         self._twice(lambda: self._put_once(path, source, user))
 
     def get(self, path: str, sink: BinaryIO, user: str | None) -> None:
-        start = sink.tell()
-
-        def attempt(limit: int) -> None:
-            sink.seek(start)
-            sink.truncate()
-            self._get_once(path, sink, user, limit)
-
+        request = FileRequest(path, user, Arriving(path, sink))
         try:
-            self._twice(lambda: attempt(_LARGE if self._bulk_works else _NO_LIMIT))
+            limit = _LARGE if self._bulk_works else _NO_LIMIT
+            self._twice(lambda: self._get_once(request, limit))
         except RemoteFileError as error:
             if error.large is None:
                 raise
-            if not self._get_bulk(path, sink, user, start):
-                self._twice(lambda: attempt(_NO_LIMIT))
+            if not self._get_bulk(request):
+                self._twice(lambda: self._get_once(request, _NO_LIMIT))
 
     # Requests
 
@@ -153,29 +150,28 @@ class SessionTransport:
             exchange.send_json(Kind.CONTENT_END, {"size": size, "sha256": digest.hexdigest()})
             exchange.receive()
 
-    def _get_once(self, path: str, sink: BinaryIO, user: str | None, limit: int) -> None:
-        digest, size = hashlib.sha256(), 0
+    def _get_once(self, request: FileRequest, limit: int) -> None:
+        request.content.restart()
+        body = {"path": request.path, "user": request.user, "limit": limit}
         with _Exchange(self._ready(), self._program) as exchange:
-            exchange.send_json(Kind.GET, {"path": path, "user": user, "limit": limit})
+            exchange.send_json(Kind.GET, body)
             while (frame := exchange.receive()).kind == Kind.CONTENT:
-                digest.update(frame.body)
-                size += len(frame.body)
-                sink.write(frame.body)
-            if read_json(frame) != {"size": size, "sha256": digest.hexdigest()}:
-                raise RemoteFileError(f"{path} was damaged on its way: {size} bytes arrived")
+                request.content.add(frame.body)
+            request.content.check(frame)
 
-    def _get_bulk(self, path: str, sink: BinaryIO, user: str | None, start: int) -> bool:
+    def _get_bulk(self, request: FileRequest) -> bool:
         """Fetch a large file through a session of its own; return whether that worked."""
         sudo = bool((self._program.hello or {}).get("sudo"))
         for _ in range(2):  # such a session loses output when its socket drops
-            sink.seek(start)
-            sink.truncate()
+            request.content.restart()
             try:
-                fetch(self._account, self._target, self._options, path, sink, user, sudo)
+                fetch(self._account, self._target, self._options, request, sudo)
                 return True
             except ServiceError:
                 self._bulk_works = False  # not allowed, or no such document: not worth asking again
                 return False
+            except Interrupted:
+                raise
             except SSMError:
                 continue
         return False

@@ -7,6 +7,8 @@ from typing import Any, cast
 
 import websocket
 
+from pyinfra_ssm._entropy import Entropy
+
 # Seconds for connecting, for a frame that has begun to arrive, and for a write to be taken.
 _PATIENCE = 20.0
 _READ_SIZE = 64 << 10
@@ -30,6 +32,7 @@ class Websocket:
         self._ahead = _ReadAhead(self._raw)
         self._socket.sock = self._ahead  # websocket-client reads thrice for a frame
         self._lost: str | None = None
+        self._new_key = Entropy()
 
     def fileno(self) -> int:
         return int(self._raw.fileno())
@@ -66,14 +69,23 @@ class Websocket:
 
     def send(self, frames: list[bytes | str]) -> None:
         """Send each as a frame of its own: bytes as binary, str as text."""
-        raw = b"".join(_client_frame(frame) for frame in frames)
+        raw = b"".join(self._mask(frame) for frame in frames)
         self._write(raw)
 
     def ping(self) -> None:
-        self._write(websocket.ABNF.create_frame(b"", websocket.ABNF.OPCODE_PING).format())
+        self._write(self._mask(b"", websocket.ABNF.OPCODE_PING))
 
     def close(self) -> None:
         self._raw.close()
+
+    def _mask(self, data: bytes | str, opcode: int | None = None) -> bytes:
+        if opcode is None:
+            text = isinstance(data, str)
+            opcode = websocket.ABNF.OPCODE_TEXT if text else websocket.ABNF.OPCODE_BINARY
+        frame = websocket.ABNF.create_frame(data, opcode)
+        frame.get_mask_key = self._new_key
+        raw: bytes = frame.format()
+        return raw
 
     def _write(self, raw: bytes) -> None:
         try:
@@ -103,13 +115,6 @@ class _ReadAhead:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._raw, name)
-
-
-def _client_frame(frame: bytes | str) -> bytes:
-    text = isinstance(frame, str)
-    opcode = websocket.ABNF.OPCODE_TEXT if text else websocket.ABNF.OPCODE_BINARY
-    raw: bytes = websocket.ABNF.create_frame(frame, opcode).format()
-    return raw
 
 
 @cache

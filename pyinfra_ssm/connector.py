@@ -3,13 +3,13 @@
 import contextlib
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import IOBase
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from pyinfra import logger
 from pyinfra.api.command import StringCommand
-from pyinfra.api.exceptions import ConnectError, InventoryError
+from pyinfra.api.exceptions import ConnectError
 from pyinfra.api.output import echo, format_text
 from pyinfra.api.state import StateStage
 from pyinfra.api.util import get_file_io
@@ -21,10 +21,10 @@ from pyinfra.connectors.util import (
     make_unix_command_for_host,
 )
 
-from pyinfra_ssm import targets
 from pyinfra_ssm._accounts import account_of
 from pyinfra_ssm._errors import SSMError
 from pyinfra_ssm._knobs import KNOBS, ConnectorData
+from pyinfra_ssm._names import instance_ids
 from pyinfra_ssm._output import Lines, stdin_bytes
 from pyinfra_ssm._prefetch import Foresight, Memory, default_folder
 from pyinfra_ssm._reach import Choice, reach
@@ -68,16 +68,8 @@ class SSMConnector(BaseConnector):
     @staticmethod
     def make_names_data(name: str) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
         """Yield the host that `i-...` or `mi-...` names, or those that `tag:Key=Value` does."""
-        if name and name.startswith("tag:"):
-            for instance_id in _tagged(name.removeprefix("tag:")):
-                yield f"@ssm/{instance_id}", {"ssm_target": instance_id}, ["@ssm"]
-        elif name and name.startswith(("i-", "mi-")):
-            yield f"@ssm/{name}", {"ssm_target": name}, ["@ssm"]
-        else:
-            raise InventoryError(
-                f"@ssm/{name or ''} names no host. Write @ssm/i-..., @ssm/mi-... or "
-                "@ssm/tag:Key=Value."
-            )
+        for instance_id in instance_ids(name):
+            yield f"@ssm/{instance_id}", {"ssm_target": instance_id}, ["@ssm"]
 
     # Connection
 
@@ -173,22 +165,14 @@ class SSMConnector(BaseConnector):
             unix = make_unix_command_for_host(self.state, self.host, command, **arguments)
             if print_input:
                 echo(f"{self.host.print_prefix}>>> {unix}", err=True)
-            raw, stdin = unix.get_raw_value(), stdin_bytes(control.get("_stdin"))
-            request = Request(
-                raw,
-                stdin,
-                timeout=control.get("_timeout") or None,
-                terminal=bool(control.get("_get_pty")),
-                has_secret=raw != str(unix) or bool(stdin),
-            )
+            request = _request(unix, control)
             ending, output = self._execute(request, print_output, is_fact)
             if ending.timed_out:
                 raise TimeoutError(f"{unix} did not end within {request.timeout:g} s")
             return ending.code, output
 
         # The prompt for sudo's password needs somebody to answer it.
-        may_ask = bool(arguments.get("_sudo")) and sys.stdin is not None and sys.stdin.isatty()
-        if may_ask:
+        if arguments.get("_sudo") and sys.stdin is not None and sys.stdin.isatty():
             code, output = execute_command_with_sudo_retry(
                 self.host,
                 arguments,  # type: ignore[arg-type]
@@ -272,6 +256,17 @@ class SSMConnector(BaseConnector):
         raise NotImplementedError("rsync needs SSH; over SSM use files.put or files.sync")
 
 
+def _request(command: StringCommand, control: Mapping[str, Any]) -> Request:
+    raw, stdin = command.get_raw_value(), stdin_bytes(control.get("_stdin"))
+    return Request(
+        raw,
+        stdin,
+        timeout=control.get("_timeout") or None,
+        terminal=bool(control.get("_get_pty")),
+        has_secret=raw != str(command) or bool(stdin),
+    )
+
+
 def _user(arguments: dict[str, Any]) -> str | None:
     """Return whom pyinfra's arguments make the owner of what is written; None is root."""
     users = (arguments.get(f"_{way}_user") for way in ("su", "sudo", "doas", "dzdo"))
@@ -283,24 +278,3 @@ def _asked_by_a_fact() -> bool:
     frame = sys._getframe(2)  # the caller of run_shell_command: Host's method of that name
     caller = frame.f_back
     return caller is not None and caller.f_globals.get("__name__") == "pyinfra.api.facts"
-
-
-def _tagged(tag: str) -> list[str]:
-    """Return the ids of the reachable instances with a tag; say which are skipped, and why."""
-    key, _, value = tag.partition("=")
-    if not key or not value:
-        raise InventoryError(f"@ssm/tag:{tag} has no value. Write @ssm/tag:Key=Value.")
-    try:
-        found = targets.find(account_of(None, None), {key: value})
-    except SSMError as error:
-        raise InventoryError(f"@ssm/tag:{tag} could not be looked up: {error}") from error
-    for instance in found:
-        if instance.unreachable:
-            logger.warning(f"Skipped {instance.instance_id}: {instance.unreachable}")
-    ids = [instance.instance_id for instance in found if not instance.unreachable]
-    if not ids:
-        raise InventoryError(
-            f"@ssm/tag:{tag} matches no instance that can be reached. Check the tag, the region "
-            "and the credentials (AWS_REGION, AWS_PROFILE)."
-        )
-    return ids
