@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from facts.units import FoundUnit
 from operations.requirements import parse_lock
 from operations.runtime import plan
 from runtimes import RUNTIMES, others
@@ -68,16 +69,19 @@ def test_a_runtime_has_a_unit_of_its_own_and_a_lock_that_is_there(runtime: Any) 
 
 
 UNITS = {
-    "never there": ({"LoadState": "not-found", "ActiveState": "inactive", "file": False}, None),
-    "running": ({"ActiveState": "active", "file": True}, "systemctl disable --now"),
-    "stopped, still on disk": ({"ActiveState": "failed", "file": True}, "systemctl disable --now"),
-    "running, file removed by hand": ({"ActiveState": "active", "file": False}, "systemctl stop"),
-    "no systemd": ({"file": False}, None),
+    "never there": ({"LoadState": "not-found", "ActiveState": "inactive"}, "", None),
+    "running": ({"ActiveState": "active"}, "ab12", "systemctl disable --now"),
+    "stopped, still on disk": ({"ActiveState": "failed"}, "ab12", "systemctl disable --now"),
+    "running, file removed by hand": ({"ActiveState": "active"}, "", "systemctl stop"),
+    "no systemd": ({}, "", None),
 }
 
 
-@pytest.mark.parametrize(("state", "command"), UNITS.values(), ids=UNITS)
-def test_what_another_runtime_left_goes(state: Any, command: str | None) -> None:
-    commands = [str(step.command) for step in plan({"transformers.service": state})]
+@pytest.mark.parametrize(("state", "sha256", "command"), UNITS.values(), ids=UNITS)
+def test_what_another_runtime_left_goes(
+    state: dict[str, str], sha256: str, command: str | None
+) -> None:
+    found: FoundUnit = {"state": state, "sha256": sha256}
+    commands = [str(step.command) for step in plan({"transformers.service": found})]
     assert len(commands) == (1 if command else 0)
     assert all(found.startswith(f"{command} -- transformers.service") for found in commands)
