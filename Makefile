@@ -6,7 +6,7 @@ RUN = .venv/bin/python -m
 UNTYPED = ^(tests|group_data|files/(actions|build|facts|jobs|model|python|source))/
 
 .DEFAULT_GOAL := help
-.PHONY: help setup try clean-try test check
+.PHONY: help setup try clean-try test check test-versions prove locks drift
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -31,3 +31,15 @@ check: setup ## Lint, types, templates, units and knobs: what CI checks before t
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy --exclude '$(UNTYPED)' .
 	@$(RUN) pytest -q tests/check
+
+test-versions: setup ## Test patches, locks and proof on every supported version
+	@$(RUN) pytest -m versions tests/versions tests/sm75
+
+prove: setup ## Compile vLLM's attention for 7.5 with no GPU, stock and patched
+	@$(RUN) upkeep.prove $(or $(VERSIONS),0.28.0 0.32.0 0.33.0)
+
+locks: setup ## Resolve files/locks/ anew from the released sources
+	@$(RUN) upkeep.locks $(VERSIONS)
+
+drift: setup ## Say what has drifted on the hosts, and why: exit status 0, 2 drift, 1 error
+	@$(RUN) drift $(or $(INVENTORY),inventory.py)
