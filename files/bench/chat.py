@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -76,12 +77,15 @@ class Server:
 
 
 def read_key(path: str | None) -> str | None:
-    """Return the API key in the first line of a file; a key given by argument would show in ps."""
+    """Return the API key in a file; a key given by argument would show in ps.
+
+    The file is an EnvironmentFile with one NAME=key, or holds the key alone, which may end in `=`.
+    """
     if path is None:
         return None
-    key = Path(path).read_text().strip()
-    # An EnvironmentFile holds NAME=key; a bare key file holds the key alone.
-    return key.splitlines()[0].partition("=")[2].strip("\"'") if "=" in key else key
+    text = Path(path).read_text()
+    named = re.search(r"""^[A-Z][A-Z0-9_]*=["']?([^"'\s]+)""", text, re.MULTILINE)
+    return named[1] if named else text.strip()
 
 
 def chat_body(server: Server, prompt: str, tokens: int) -> dict[str, Any]:

@@ -212,9 +212,9 @@ def test_something_other_than_http_is_named() -> None:
 
 def test_a_key_file_may_be_bare_or_an_environment_file(tmp_path: Path) -> None:
     path = tmp_path / "key"
-    for content in ("s3cret\n", "VLLM_API_KEY=s3cret\n", 'VLLM_API_KEY="s3cret"\n'):
+    for content in ("s3cret=\n", "# made here\nVLLM_API_KEY=s3cret=\n", 'VLLM_API_KEY="s3cret="\n'):
         path.write_text(content)
-        assert read_key(str(path)) == "s3cret"
+        assert read_key(str(path)) == "s3cret="
     assert read_key(None) is None
 
 
