@@ -330,7 +330,10 @@ def test_one_dead_host_of_ten_stops_nobody_else(
     assert all(session["has_ended"] for session in emulator.sessions)
 
 
-def test_interrupting_a_run_terminates_its_session(emulate: Emulate, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupting_a_run_terminates_its_session(
+    emulate: Emulate, tmp_path: Path, number: signal.Signals
+) -> None:
     emulator = emulate()
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -342,7 +345,7 @@ def test_interrupting_a_run_terminates_its_session(emulate: Emulate, tmp_path: P
         stderr=subprocess.DEVNULL,
     )
     fifo.read_text()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     process.wait(60)
     assert [session["has_ended"] for session in emulator.sessions] == [True]
 
