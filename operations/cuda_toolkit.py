@@ -63,7 +63,8 @@ def plan(state: ToolkitState, toolkit: Toolkit) -> list[Step | Refusal]:
     if is_whole(state["toolkit"], toolkit):
         return []
     reason = _toolkit_fault(state, toolkit)
-    drivers = [name for name in state["touches"] or () if re.fullmatch(DRIVER_PACKAGES, name)]
+    touched = sorted(state["touches"] or ())
+    drivers = [name for name in touched if re.fullmatch(DRIVER_PACKAGES, name)]
     if drivers:
         return [
             Refusal(

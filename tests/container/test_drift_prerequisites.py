@@ -166,7 +166,7 @@ def test_a_rustup_init_other_than_the_pinned_is_not_run(converged):
 
     outcome = converged.converge(rust_toolchain="1.96", rustup_sha256=pins)
 
-    assert outcome.failed == ("rust",)
+    assert outcome.code != 0
     assert f"the pin says {'0' * 64}" in outcome.log
     assert converged.attempt("ls -d /opt/vllm-g5g/rust/rustup/toolchains/1.96*").returncode != 0
 
