@@ -80,7 +80,7 @@ def of_the_service(host: StandIn) -> set[str]:
 
 
 DEATHS = {
-    "the engine": "kill -9 $(pgrep -f VLLM::EngineCore)",
+    "the engine": "kill -9 $(pgrep -f '[V]LLM::EngineCore')",
     "the API server": f"kill -9 $(systemctl show --property MainPID --value {UNIT})",
     "everything": f"systemctl kill --signal KILL {UNIT}",
 }
