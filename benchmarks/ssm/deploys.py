@@ -83,15 +83,16 @@ def no_change_run(container: str, engine: str) -> Iterator[Target]:
 
 
 def _pyinfra(*arguments: str) -> list[str]:
-    return [str(Path(sys.executable).with_name("pyinfra")), *arguments]
+    return [sys.executable, "-m", "pyinfra", *arguments]
 
 
 def _run(command: list[str], folder: Path) -> str:
     """Run pyinfra; return all that it showed."""
+    path = os.environ.get("PYTHONPATH", "")
     result = subprocess.run(
         command,
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), path)))},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
