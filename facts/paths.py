@@ -20,15 +20,15 @@ class FoundPath(TypedDict, total=False):
 
 
 class Paths(FactBase[dict[str, FoundPath]]):
-    """What lies at each path; `content` also fetches the text, which a diff needs.
+    """What lies at each path; of those that are also `shown` the text, which a diff needs.
 
-    Never ask for the content of a secret: pyinfra prints fact output at -vvv.
+    Never have a secret shown: pyinfra prints fact output at -vvv.
     """
 
     default = dict
 
-    def command(self, paths: Collection[str], content: bool = False) -> StringCommand:
-        return program("paths.py", "content" if content else "digest", *paths)
+    def command(self, paths: Collection[str], shown: Collection[str] = ()) -> StringCommand:
+        return program("paths.py", *shown, "--", *(path for path in paths if path not in shown))
 
     def process(self, output: list[str]) -> dict[str, FoundPath]:
         found: dict[str, FoundPath] = answer(output)

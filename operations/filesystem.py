@@ -38,7 +38,10 @@ class Directory:
 
 @dataclass(frozen=True)
 class Absent:
-    """Nothing may lie at `path`; a directory there goes with all that is in it."""
+    """Nothing may lie at `path`; a directory there goes with all that is in it.
+
+    What is removed is not shown, not with --diff either: it may be a key that is asked for no more.
+    """
 
     path: str
 
@@ -59,7 +62,8 @@ def present(entries: Sequence[Entry]) -> Generator[PyinfraCommand, None, None]:
     reader sees the old file or the new one. A file changes place only if its content differs.
     """
     paths = [entry.path for entry in entries]
-    found = host.get_fact(Paths, paths=paths, content=bool(context.state.config.DIFF))
+    files = [entry.path for entry in entries if isinstance(entry, File)]
+    found = host.get_fact(Paths, paths=paths, shown=files if context.state.config.DIFF else [])
     yield from carry_out(plan(found, entries), settled=f"current: {', '.join(paths)}")
 
 
@@ -75,7 +79,6 @@ def _removal(found: FoundPath, entry: Absent) -> Step:
     return Step(
         f"{entry.path} must not exist, found a {found['kind']}",
         StringCommand("rm", "-rf", "--", QuoteString(entry.path)),
-        _diff(entry.path, found, ""),
     )
 
 

@@ -1,4 +1,4 @@
-"""Print what lies at each path given, as JSON; argument 1 says whether to include text contents."""
+"""Print what lies at each path given, as JSON; of those before a lone -- the text as well."""
 
 import grp
 import hashlib
@@ -46,5 +46,7 @@ def describe(path, with_content):
     return found
 
 
-with_content, *paths = sys.argv[1:]
-print(json.dumps({path: describe(path, with_content == "content") for path in paths}))
+border = sys.argv.index("--")
+shown, others = sys.argv[1:border], sys.argv[border + 1 :]
+found = {path: describe(path, True) for path in shown}
+print(json.dumps(found | {path: describe(path, False) for path in others}))

@@ -177,6 +177,7 @@ def test_the_api_key_is_asked_for_and_shows_nowhere(host: StandIn) -> None:
             urllib.request.urlopen(f"http://127.0.0.1:{host.data['port']}/v1/models")
         assert host.plan(api_key="always").clean
     finally:
-        mended = host.converge()
+        mended = host.converge("-vvv", "--debug", "--diff")
     assert mended.code == 0, mended.log[-4000:]
+    assert key not in mended.log  # nor when it is taken away again
     assert host.attempt(f"test -e {API_KEY_PATH}").returncode == 1

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from facts.paths import Paths
 from operations import filesystem
 from operations.filesystem import Absent, Directory, File, plan
 from operations.steps import Refusal
@@ -83,3 +84,15 @@ def test_a_file_is_written_kept_and_mended(tmp_path):
     assert oct(path.stat().st_mode)[-3:] == "640"
     assert not converge(filesystem.present, entries=[entry])
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_removed_is_neither_fetched_nor_shown(tmp_path):
+    key, page = tmp_path / "key", tmp_path / "page"
+    key.write_text("SECRET=1\n")
+    page.write_text("text\n")
+    asked = Paths().command([str(key), str(page)], shown=[str(page)]).get_raw_value()
+    answer = subprocess.run(["sh", "-c", asked], capture_output=True, text=True, check=True).stdout
+    found = Paths().process(answer.splitlines())
+    assert found[str(page)]["content"] == "text\n"
+    assert "SECRET" not in answer
+    assert plan(found, [Absent(str(key))])[0].diff == ()
