@@ -1,7 +1,10 @@
 """Calls to AWS as commands of an operation: made on this machine, when the plan is carried out."""
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+import gevent
 from pyinfra import logger
 from pyinfra.api.command import FunctionCommand
 from pyinfra.api.host import Host
@@ -21,7 +24,8 @@ def aws_command(verb: str, act: Callable[[Say], None]) -> FunctionCommand:
 
     def call(state: State, host: Host) -> bool:
         try:
-            act(host.log)
+            with _ended_by_interrupt(verb):
+                act(host.log)
         except AwsError as error:
             host.log_styled(str(error), fg="red", log_func=logger.error)
             return False
@@ -29,3 +33,26 @@ def aws_command(verb: str, act: Callable[[Say], None]) -> FunctionCommand:
 
     call.__name__ = verb  # what `--json` and `--debug-operations` show
     return FunctionCommand(call, [], {})
+
+
+@contextmanager
+def _ended_by_interrupt(verb: str) -> Iterator[None]:
+    """Have Ctrl-C end what runs here, and not only once it is done.
+
+    pyinfra itself says that it exits, and then waits for this greenlet: to disconnect it needs the
+    one place in its pool that this holds. Seen with 3.10.
+    """
+    here = gevent.getcurrent()
+    told = AwsError(
+        f"stopped by Ctrl-C while AWS was asked to {verb}: what it has begun goes on there, and "
+        "the next run finds it"
+    )
+
+    def stop(signum: int, frame: object) -> None:
+        gevent.kill(here, told)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -6,10 +6,11 @@ a fault where a test asked for one, answers itself what moto cannot, and hands o
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
@@ -66,6 +67,7 @@ class Cloud:
     pings: dict[str, str] = field(default_factory=dict)  # instance id -> PingStatus
     all_online: bool = True  # running instances without an entry in `pings` are Online
     on_launch: list[Callable[[Any], None]] = field(default_factory=list)  # told moto's instance
+    asked: dict[str, Event] = field(default_factory=lambda: defaultdict(Event))  # set by a call
     _tokens: dict[str, tuple[str, bytes]] = field(default_factory=dict)  # -> parameters, answer
 
     def __post_init__(self) -> None:
@@ -149,6 +151,7 @@ class Cloud:
         environ["wsgi.input"] = BytesIO(body)
         call = _read_call(environ, body)
         self.calls.append(call)
+        self.asked[call.action].set()
         for fault in self.faults:
             if fault.action == call.action and fault.times and fault.when(call.params):
                 fault.times -= 1

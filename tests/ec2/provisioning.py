@@ -2,18 +2,21 @@
 
 import logging
 import runpy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyinfra.api import Config, Inventory, State
+from pyinfra.api.command import FunctionCommand
 from pyinfra.api.connect import connect_all
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operations import run_ops
 from pyinfra.context import ctx_host, ctx_inventory, ctx_state
 
 from facts.aws import Aws
+from operations.steps import Step
 from tests.ec2.cloud import Cloud
 
 ROOT = Path(__file__).parents[2]
@@ -94,3 +97,24 @@ def bake(aws: Aws, cloud: Cloud, build: str, architecture: str = "arm64") -> str
     tags = [{"Key": "ManagedBy", "Value": "vllm-g5g"}, {"Key": "Build", "Value": build}]
     aws.ec2.create_tags(Resources=[id], Tags=tags)  # type: ignore[arg-type]
     return id
+
+
+@dataclass
+class Listener:
+    """As much of pyinfra's host as a command of ours talks to."""
+
+    said: list[str]
+
+    def log(self, message: str) -> None:
+        self.said.append(message)
+
+    def log_styled(self, message: str, **style: Any) -> None:
+        self.said.append(message)
+
+
+def carry(plan: Sequence[Step], said: list[str]) -> bool:
+    """Carry out steps of AWS's as pyinfra does; return whether all succeeded."""
+    commands = [step.command for step in plan]
+    assert all(isinstance(command, FunctionCommand) for command in commands)
+    host: Any = Listener(said)
+    return all(command.execute(None, host, {}) for command in commands)  # type: ignore[arg-type]

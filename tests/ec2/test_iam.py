@@ -17,8 +17,7 @@ from operations.ec2_wait import until_online
 from tests.ec2.authorization import arn, needs
 from tests.ec2.cloud import REGION, Call, Cloud
 from tests.ec2.policy import Need, allows, many, statements
-from tests.ec2.provisioning import KNOBS, ROOT, Provisioner, furnish
-from tests.ec2.test_bake import carry
+from tests.ec2.provisioning import KNOBS, ROOT, Provisioner, carry, furnish
 from tests.ec2.test_wait import Hand
 
 pytestmark = pytest.mark.iam
@@ -69,7 +68,9 @@ def _live(aws: Aws, cloud: Cloud, provision: Provisioner) -> None:
     (id,) = cloud.states()["running"]
     _diagnose(aws, cloud, id)
     hand = Hand()
-    carry(image_plan(aws, Source(id, "0" * 64, "1"), baked_images(aws), hand.clock), hand.said)
+    assert carry(
+        image_plan(aws, Source(id, "0" * 64, "1"), baked_images(aws), hand.clock), hand.said
+    )
 
 
 def _security_group(aws: Aws) -> str:

@@ -1,6 +1,7 @@
 """provision.py through the life of a fleet, against a cloud on loopback."""
 
 import json
+import signal
 import subprocess
 import sys
 from datetime import datetime
@@ -56,6 +57,25 @@ def test_the_command_reads_the_knobs_and_its_second_run_changes_nothing(
     (operation,) = json.loads(second.stdout)["plan"]
     assert operation["name"] == "Ensure 1 g5g.2xlarge called vllm-g5g run and are reached"
     assert operation["hosts_with_change"] == []
+
+
+def test_ctrl_c_ends_the_wait_and_the_next_run_finds_the_instance(
+    provision: Provisioner, cloud: Cloud
+) -> None:
+    cloud.all_online = False
+    command = [sys.executable, "-m", "pyinfra", "@local", "provision.py", "-y"]
+    running = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    assert cloud.asked["DescribeInstanceInformation"].wait(120)
+
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=120)
+
+    assert running.returncode == 1
+    assert "stopped by Ctrl-C while AWS was asked to reach" in told
+    assert "Traceback" not in told
+    cloud.all_online = True
+    assert not provision().changed
+    assert cloud.writes() == ["RunInstances"]
 
 
 def test_the_instance_is_as_the_knobs_have_it(
