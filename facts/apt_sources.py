@@ -58,8 +58,16 @@ def _of_line(line: str) -> Iterator[Source]:
 
 
 def _stanzas(text: str) -> list[str]:
-    """Split at blank lines; joined again they give the text."""
-    return re.findall(r"(?:.*\S.*(?:\n|$))+(?:[^\S\n]*(?:\n|$))*|(?:[^\S\n]*\n)+", text)
+    """Split where a line follows a blank one; joined again, the stanzas give the text."""
+    stanzas: list[str] = []
+    after_blank = True
+    for line in re.findall(r"[^\n]*\n|[^\n]+", text):
+        blank = not line.strip()
+        if (after_blank and not blank) or not stanzas:
+            stanzas.append("")
+        stanzas[-1] += line
+        after_blank = blank
+    return stanzas
 
 
 def _of_stanza(stanza: str) -> Iterator[Source]:
