@@ -11,6 +11,7 @@ from pyinfra_ssm._session_transport import SessionTransport
 from pyinfra_ssm._transport import SessionOptions, Transport
 
 TRANSPORTS = ("auto", "session", "run-command")
+LARGEST_PAYLOAD = 200_000  # bytes, as large as an agent was seen to take (recorded)
 # Where no session can be had, but perhaps a command can be sent.
 _NO_SESSION = {"AccessDeniedException", "InvalidDocument"}
 # What a host answers with while it reboots or its agent restarts.
@@ -47,6 +48,8 @@ def reach(
 
 
 def _open(account: Account, target: str, choice: Choice, warn: Callable[[str], None]) -> Transport:
+    if not 0 <= choice.session.payload_size <= LARGEST_PAYLOAD:
+        raise SSMError(f"ssm_payload_size is not within 0 and {LARGEST_PAYLOAD}")
     session = SessionTransport(account, target, choice.session)
     commands = RunCommandTransport(account, target, real_waiting, choice.secrets_in_history)
     if choice.transport == "run-command":

@@ -7,7 +7,6 @@ socket is lost or the service closes it, which it does about once an hour
 """
 
 import contextlib
-import os
 import random
 import select
 import threading
@@ -30,6 +29,7 @@ from pyinfra_ssm._errors import (
 )
 from pyinfra_ssm._events import ChannelClosed, DataKeyRequested, Event, Receiver
 from pyinfra_ssm._liveness import SOCKET_PATIENCE, Liveness, Verdict
+from pyinfra_ssm._wakeup import Wakeup
 from pyinfra_ssm._websocket import SocketLost, Websocket
 
 _LOOK_EVERY = 5.0  # seconds, at most, between looks at what may be due
@@ -63,6 +63,7 @@ class Session:
         self.ended: SSMError | None = None
         self._is_over_there = False  # nothing is left to terminate
         self._closing = False
+        self._trouble = ""  # why there is no socket, while there is none
         self._outlives_socket = outlives_socket
         self._changed = threading.Condition()
         self._account, self._target, self._receiver = account, target, receiver
@@ -71,9 +72,7 @@ class Session:
         self._channel = Channel(new_id(), new_id, epoch=epoch, payload_size=payload_size)
         self._socket: Websocket | None = None
         self._liveness = Liveness(time.monotonic())
-        self._wake_reader, self._wake_writer = os.pipe()
-        for fd in (self._wake_reader, self._wake_writer):
-            os.set_blocking(fd, False)
+        self._wakeup = Wakeup()
         self.session_id = opening.session_id
         _leaving.register(self)
         self._thread = threading.Thread(target=self._run, args=(opening,), daemon=True)
@@ -91,7 +90,7 @@ class Session:
                 room = self.wait_for(lambda: self._channel.room or None)
                 self._channel.send(bytes(view[:room]), time.monotonic())
                 view = view[room:]
-                self._wake()
+                self._wakeup.call()
 
     def wait_for(self, take: Callable[[], T | None], limit: float | None = None) -> T:
         """Return what `take` does once that is not None; raises SessionEnded or HostTimeout.
@@ -105,7 +104,8 @@ class Session:
                     raise self._ending(SessionEnded)
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
-                    raise HostTimeout(f"no answer within {limit:g} s")
+                    trouble = f" ({self._trouble})" if self._trouble else ""
+                    raise HostTimeout(f"no answer within {limit:g} s{trouble}")
                 self._changed.wait(left)
         return taken
 
@@ -115,7 +115,7 @@ class Session:
             was_full = self._receiver.is_full
             taken = take()
             if was_full and not self._receiver.is_full:
-                self._wake()  # it had stopped reading
+                self._wakeup.call()  # it had stopped reading
             return taken
 
     def probe(self, large: bytes, small: bytes) -> bool:
@@ -128,7 +128,7 @@ class Session:
             if not self._channel.is_quiet:
                 return False
             self._channel.probe(large, small, time.monotonic())
-        self._wake()
+        self._wakeup.call()
         return True
 
     @property
@@ -144,28 +144,22 @@ class Session:
             farewell = self._receiver.farewell()
             if self.ended is None and len(farewell) <= self._channel.room:
                 self._channel.send(farewell, time.monotonic())
-        self._wake()
+        self._wakeup.call()
         self._thread.join(SOCKET_PATIENCE)
         _leaving.unregister(self)
         if not self._is_over_there:
             with contextlib.suppress(SSMError):
                 self._account.terminate_session(self.session_id)
         with self._changed:
-            for fd in (self._wake_reader, self._wake_writer):
-                os.close(fd)
-            self._wake_writer = -1  # the number may soon be another file's
+            self._wakeup.close()
 
     def abandon(self) -> None:
         """Let go of all who wait; does not wait itself, as it is called by a signal handler."""
         self.ended = self.ended or Interrupted("interrupted")
-        self._wake()
+        self._wakeup.call()
 
     def _ending(self, kind: type[SSMError]) -> SSMError:
         return self.ended if isinstance(self.ended, Interrupted) else kind(str(self.ended))
-
-    def _wake(self) -> None:
-        with contextlib.suppress(OSError):  # full: it will wake up; closed: it has ended
-            os.write(self._wake_writer, b"!")
 
     # The thread
 
@@ -188,7 +182,8 @@ class Session:
     def _live(self, opening: Opening) -> None:
         try:
             self._connect(opening)
-        except SocketLost:
+        except SocketLost as error:
+            self._trouble = str(error)
             self._reconnect()
         while self.ended is None and not self._closing:
             try:
@@ -209,7 +204,7 @@ class Session:
             socket.send(outbox)
         if self._closing:
             return
-        waited = [self._wake_reader, socket] if reads else [self._wake_reader]
+        waited = [self._wakeup, socket] if reads else [self._wakeup]
         patience = 0.0 if reads and socket.has_more else until - time.monotonic()
         readable = self._nap(waited, patience)
         if reads and (socket.has_more or socket in readable):
@@ -218,9 +213,8 @@ class Session:
     def _nap(self, waited: list[Any], patience: float) -> list[Any]:
         """Wait for a call of wake or what else there is; return what is readable."""
         readable, _, _ = select.select(waited, [], [], max(0.0, patience))
-        if self._wake_reader in readable:
-            with contextlib.suppress(BlockingIOError):
-                os.read(self._wake_reader, 4096)
+        if self._wakeup in readable:
+            self._wakeup.drain()
         return readable
 
     def _do_what_is_due(self, now: float) -> None:
@@ -277,6 +271,7 @@ class Session:
         self._socket = Websocket(opening.url)
         now = time.monotonic()
         with self._changed:
+            self._trouble = ""
             self._liveness.renew(now)
             for event in self._channel.connected(opening.token, now):
                 self._dispatch(event, now)
@@ -295,12 +290,14 @@ class Session:
                 self._connect(opening)
                 return
             except SocketLost as error:
-                reason: Exception = error
+                self._trouble = str(error)
             except ServiceError as error:
                 if error.code not in _WORTH_REPEATING:
                     raise
-                reason = error
+                self._trouble = str(error)
             if time.monotonic() > give_up:
-                raise SessionEnded(f"its connection was lost and could not be resumed: {reason}")
-            self._nap([self._wake_reader], delay * (0.5 + random.random() / 2))
+                raise SessionEnded(
+                    f"its connection was lost and could not be resumed: {self._trouble}"
+                )
+            self._nap([self._wakeup], delay * (0.5 + random.random() / 2))
             delay = min(delay * 2, _LONGEST_DELAY)

@@ -218,6 +218,7 @@ class Program:
             self._incoming.pop(ident).abandon()
         if ident in self._outgoing:
             self._outgoing.pop(ident).close()
+        self._early.pop(ident, None)
         self._waiting = deque(each for each in self._waiting if each[0] != ident)
 
     # Frames out

@@ -250,6 +250,7 @@ FAILURES = {
         {"ssm_python": "/no/python3", "ssm_transport": "session"},
         "could not start our program.*Install python3",
     ),
+    "frames beyond what an agent takes": ({}, {"ssm_payload_size": 1 << 20}, "ssm_payload_size"),
     "a knob with a wrong value": ({}, {"ssm_transport": "telnet"}, "telnet, wanted auto"),
 }
 
