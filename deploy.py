@@ -11,13 +11,17 @@ import server_unit
 from operations import (
     account,
     apt,
+    attention,
     build,
     cuda_repository,
     cuda_toolkit,
+    driver,
     filesystem,
     model,
     preflight,
+    readiness,
     requirements,
+    runtime,
     rust,
     secret,
     service,
@@ -25,6 +29,7 @@ from operations import (
     source,
     swap,
 )
+from runtimes import others
 from settings import Settings
 
 settings = Settings.of(host.name, host.data.dict())
@@ -44,7 +49,7 @@ if toolkit := desired.cuda_toolkit(settings):
         repository=desired.cuda_repository(settings),
         toolkit=toolkit,
     )
-apt.packages(name="Ensure the system packages are installed", names=settings.packages)
+apt.packages(name="Ensure the system packages are installed", names=desired.packages(settings))
 swap.present(
     name=f"Ensure {settings.swap_gib} GiB of swap where memory is short",
     path="/swapfile",
@@ -58,6 +63,7 @@ filesystem.present(name="Ensure the directories exist", entries=desired.director
 
 # --- cuda
 if toolkit:
+    driver.held(name="Ensure the driver stays at the installed version")
     cuda_toolkit.present(name=f"Ensure CUDA {toolkit.release} is installed", toolkit=toolkit)
 
 # --- rust
@@ -78,11 +84,29 @@ source.prepared(
 )
 
 # --- build
+if attention_check := desired.attention_check(settings):
+    # Minutes now, instead of an hour of compiling, to learn that the tree needs another patch.
+    filesystem.present(
+        name="Ensure the attention probe is current",
+        entries=attention.program_files(desired.PROGRAMS),
+    )
+    attention.fits(
+        name="Ensure the attention kernels fit the GPU",
+        check=attention_check,
+        directory=desired.PROGRAMS,
+        record=desired.ATTENTION_RECORD,
+    )
 requirements.installed(
     name="Ensure the interpreter has what the lock names",
     lock=desired.requirements_lock(settings),
     python=settings.python,
 )
+if extra := desired.runtime_lock(settings):
+    requirements.installed(
+        name=f"Ensure the interpreter has what {settings.runtime} serves with",
+        lock=extra,
+        python=settings.python,
+    )
 built = build.installed(
     name=f"Ensure vLLM {settings.vllm_version} is built from that tree and installed",
     build=desired.build(settings),
@@ -114,10 +138,16 @@ if unit.api_key_generation is not None:
         path=server_unit.API_KEY_PATH,
         generation=unit.api_key_generation,
     )
+runtime.others_gone(name=f"Ensure no server but {unit.runtime.unit}", units=others(unit.runtime))
+filesystem.present(
+    name="Ensure the measuring programs are current",
+    entries=smoke.program_files(desired.PROGRAMS),
+)
 filesystem.present(
     name="Ensure the server's unit and environment are current",
-    entries=server_unit.entries(unit),
+    entries=[*server_unit.entries(unit), readiness.unit_file(desired.stopwatch(settings))],
 )
+readiness.timed(name="Ensure each start of the server is timed", watch=desired.stopwatch(settings))
 service.running(
     name=f"Ensure {settings.served_name} is served and answers",
     wanted=server_unit.wanted(unit),
@@ -125,10 +155,6 @@ service.running(
 )
 
 # --- smoke
-filesystem.present(
-    name="Ensure the measuring programs are current",
-    entries=smoke.program_files(desired.PROGRAMS),
-)
 smoke.checked(
     name="Ensure what is served passed the smoke check",
     check=desired.smoke_check(settings),

@@ -1,17 +1,17 @@
 """What each stage should bring about, derived from the settings. Nothing here looks at a host."""
 
 import json
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-import server_unit
 import versions
-from operations import rust, smoke
+from operations import attention, rust, smoke
 from operations.build import Build, Places
 from operations.cuda_repository import Repository
 from operations.cuda_toolkit import Toolkit
 from operations.filesystem import Directory
 from operations.model import Producer, downloaded, trained
 from operations.preflight import Expected
+from operations.readiness import Stopwatch
 from operations.rust import Rustup
 from operations.secret import TOKEN_PATH, TokenSource
 from operations.source import Patch, Source
@@ -32,6 +32,8 @@ CONFIGURATION = "/etc/vllm-g5g"
 RUST = f"{ROOT}/rust"
 PROGRAMS = "/usr/local/lib/vllm-g5g"
 SMOKE_RECORD = f"{STATE}/smoke.json"
+ATTENTION_RECORD = f"{STATE}/attention.json"
+READINESS_RECORD = f"{STATE}/readiness.json"
 
 # What the wheel of CPU kernels ships; it has no Rust server. [measured, 0.32.0 on x86-64]
 _CPU_ARTIFACTS = ("_C.abi3.so", "fs_io_C.abi3.so")
@@ -51,6 +53,13 @@ def expected(settings: Settings) -> Expected:
     )
 
 
+def packages(settings: Settings) -> tuple[str, ...]:
+    """Return the system packages, with what this vLLM version alone needs."""
+    if settings.device == "cuda" and settings.version.needs_protoc:
+        return (*settings.packages, "protobuf-compiler")
+    return settings.packages
+
+
 def directories() -> list[Directory]:
     """Return the directories that later stages write into."""
     return [
@@ -61,7 +70,9 @@ def directories() -> list[Directory]:
 
 def cuda_toolkit(settings: Settings) -> Toolkit | None:
     """Return the toolkit to have; None on a host without a GPU."""
-    return Toolkit(settings.cuda_toolkit) if settings.cuda_toolkit else None
+    if settings.cuda_toolkit is None:
+        return None
+    return Toolkit(settings.cuda_toolkit, needs_gib=settings.cuda_needs_gib)
 
 
 def cuda_repository(settings: Settings) -> Repository:
@@ -97,9 +108,28 @@ def source(settings: Settings) -> Source:
     )
 
 
+def attention_check(settings: Settings) -> attention.Check | None:
+    """Return what is asked of the attention kernels; None where shared memory is not scarce."""
+    if settings.capability is None or settings.capability >= (8, 0):
+        return None
+    assert settings.cuda_arch is not None
+    return attention.Check(
+        tree=TREE,
+        source=source(settings).digest(),
+        python=settings.python,
+        capability=settings.cuda_arch,
+    )
+
+
 def requirements_lock(settings: Settings) -> Path:
     """Return the lock of everything that building and serving needs but torch."""
     return FILES / "locks" / versions.lock_of(settings.vllm_version, settings.device)
+
+
+def runtime_lock(settings: Settings) -> Path | None:
+    """Return the lock of what the runtime needs beyond that, None for nothing."""
+    lock = RUNTIMES[settings.runtime].lock
+    return FILES / "locks" / lock if lock else None
 
 
 def build(settings: Settings) -> Build:
@@ -188,22 +218,40 @@ def service(settings: Settings) -> ServerUnit:
         question=settings.question,
         memory_max=settings.memory_max,
         api_key_generation=settings.api_key_generation if keyed else None,
+        runtime=RUNTIMES[settings.runtime],
     )
 
 
 def smoke_check(settings: Settings) -> smoke.Check:
     """Return what the smoke check asks and demands."""
+    runtime = RUNTIMES[settings.runtime]
     return smoke.Check(
-        model=settings.served_name,
+        model=runtime.request_model(server(settings)),
         question=settings.question,
         expect=settings.expected_answer,
         torch_python=settings.python,
         url=f"http://{reachable_address(settings.address)}:{settings.port}",
         api_key_file=service(settings).api_key_file,
         device=settings.device,
-        full_length=json.dumps(RUNTIMES["vllm"].full_length),
+        full_length=json.dumps(runtime.full_length),
+        health=runtime.health,
         least_gb_per_s=settings.least_read_gb_per_s,
         least_tokens_per_s=settings.least_tokens_per_s,
+    )
+
+
+def stopwatch(settings: Settings) -> Stopwatch:
+    """Return what times each start of the server."""
+    check, unit = smoke_check(settings), service(settings)
+    return Stopwatch(
+        server_unit=unit.runtime.unit,
+        url=check.url,
+        model=check.model,
+        programs=PROGRAMS,
+        record=READINESS_RECORD,
+        wait=settings.ready_seconds,
+        health=check.health,
+        api_key_file=check.api_key_file,
     )
 
 
@@ -215,7 +263,7 @@ def served_files(settings: Settings) -> list[str]:
 
 def _read(patch: versions.Patch) -> Patch:
     text = (FILES / "patches" / patch.file).read_text()
-    return Patch(patch.file, text, f"{patch.first or 'every'} to {patch.last or 'newest'}")
+    return Patch(patch.file, text, patch.releases)
 
 
 def _cpu_environment() -> dict[str, str]:
@@ -227,7 +275,8 @@ def _cuda_environment(settings: Settings) -> dict[str, str]:
     toolkit = cuda_toolkit(settings)
     assert settings.cuda_arch is not None
     assert toolkit is not None
-    cargo = f"{RUST}/cargo/bin"
+    # The interpreter's own cmake and ninja, as the lock has them, stand before the system's.
+    folders = (PurePosixPath(settings.python).parent, f"{toolkit.home}/bin", f"{RUST}/cargo/bin")
     return {
         "VLLM_TARGET_DEVICE": "cuda",
         "TORCH_CUDA_ARCH_LIST": settings.cuda_arch,
@@ -236,9 +285,11 @@ def _cuda_environment(settings: Settings) -> dict[str, str]:
         "NVCC_THREADS": "1",
         # Objects 2 to 32 times smaller at the same speed. [measured]
         "CMAKE_BUILD_TYPE": "Release",
+        "LDFLAGS": "-Wl,--strip-debug",  # 119 MB of symbols in the core library alone [measured]
+        "CCACHE_DIR": f"{STATE}/ccache",  # found on PATH by vLLM's cmake; kept across rebuilds
         # Without these the Rust parts are skipped in silence, or built for debugging. [source]
         "VLLM_REQUIRE_RUST_FRONTEND": "1",
         "SETUPTOOLS_RUST_CARGO_PROFILE": "release",
-        "PATH": f"{toolkit.home}/bin:{cargo}:/usr/local/bin:/usr/bin:/bin",
+        "PATH": ":".join(map(str, (*folders, "/usr/local/bin", "/usr/bin", "/bin"))),
         **rust.environment(RUST),
     }

@@ -1,8 +1,11 @@
 """What `bench.py` asks of a host and says of it, derived from the settings."""
 
+import hashlib
+import json
 from pathlib import Path
 
 import desired
+import server_unit
 from files.bench.plan import Method
 from operations.bench import Benchmark, Places
 from runtimes import RUNTIMES
@@ -10,7 +13,6 @@ from serving import reachable_address
 from settings import Settings
 
 RUNS = f"{desired.STATE}/bench"
-READINESS = f"{desired.STATE}/readiness.json"
 
 
 def places(settings: Settings) -> Places:
@@ -30,7 +32,7 @@ def method(settings: Settings) -> Method:
 
 def benchmark(settings: Settings, host_name: str) -> Benchmark:
     """Return the benchmark of a host, for the server that its settings ask for."""
-    runtime, server = RUNTIMES["vllm"], desired.server(settings)
+    runtime, server = RUNTIMES[settings.runtime], desired.server(settings)
     return Benchmark(
         url=f"http://{reachable_address(settings.address)}:{settings.port}",
         model=runtime.request_model(server),
@@ -42,7 +44,7 @@ def benchmark(settings: Settings, host_name: str) -> Benchmark:
         attach={
             "smoke": desired.SMOKE_RECORD,
             "build": desired.STAMP,
-            "readiness": READINESS,
+            "readiness": desired.READINESS_RECORD,
         },
         about=about(settings, host_name) | {"runtime": runtime.name},
     )
@@ -57,7 +59,14 @@ def about(settings: Settings, host_name: str) -> dict[str, object]:
             "vllm": settings.vllm_version,
             "torch": settings.torch_version,
             "checkpoint": f"{settings.model_source}@{settings.model_revision}",
+            "service": service_digest(settings),
         },
         "streamed_bytes_per_token": settings.streamed_bytes_per_token,
         "streamed_bytes_evidence": "field",
     }
+
+
+def service_digest(settings: Settings) -> str:
+    """Return what stands for the unit and its environment: with other flags it is another run."""
+    texts = server_unit.texts(desired.service(settings))
+    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()

@@ -10,11 +10,12 @@ from pathlib import Path
 from operations.filesystem import Absent, Directory, Entry, File
 from operations.service import HEALTH_SCRIPT, Check, Wanted, drop_in_directories
 from rendering import rendered
-from serving import Server, argv, environment, reachable_address
+from runtimes import RUNTIMES, Runtime
+from serving import Server, reachable_address
 from unit_syntax import command_line, environment_file
 
 ROOT = Path(__file__).resolve().parent
-UNIT = "vllm.service"
+UNIT = RUNTIMES["vllm"].unit
 UNIT_PATH = f"/etc/systemd/system/{UNIT}"
 ENVIRONMENT_PATH = "/etc/vllm-g5g/vllm.env"
 API_KEY_PATH = "/etc/vllm-g5g/api-key.env"
@@ -35,6 +36,11 @@ class ServerUnit:
     question: str  # that a healthy server answers in words
     memory_max: str  # as MemoryMax=: "95%", "12G", "infinity"
     api_key_generation: int | None  # None: no key is asked for
+    runtime: Runtime = RUNTIMES["vllm"]
+
+    @property
+    def path(self) -> str:
+        return f"/etc/systemd/system/{self.runtime.unit}"
 
     @property
     def api_key_file(self) -> str | None:
@@ -49,9 +55,10 @@ class ServerUnit:
 def texts(unit: ServerUnit) -> dict[str, str]:
     """Return the unit and the environment file, by path."""
     return {
-        UNIT_PATH: _unit_text(unit),
+        unit.path: _unit_text(unit),
         ENVIRONMENT_PATH: environment_file(
-            environment(unit.server), "Managed by vllm-g5g; edit group_data (server_environment)"
+            unit.runtime.environment(unit.server),
+            "Managed by vllm-g5g; edit group_data (server_environment)",
         ),
     }
 
@@ -72,17 +79,17 @@ def entries(unit: ServerUnit) -> list[Entry]:
 
 def wanted(unit: ServerUnit) -> Wanted:
     """Return what should run, for the operation that compares it with what does."""
-    server = unit.server
+    server, runtime = unit.server, unit.runtime
     return Wanted(
-        unit=UNIT,
-        unit_file=UNIT_PATH,
-        argv=tuple(argv(server)),
-        environment=environment(server),
+        unit=runtime.unit,
+        unit_file=unit.path,
+        argv=tuple(runtime.argv(server)),
+        environment=runtime.environment(server),
         texts=texts(unit),
         serves_from=unit.serves_from,
         check=Check(
             url=f"http://{reachable_address(server.address)}:{server.port}",
-            model=server.served_name,
+            model=runtime.request_model(server),
             question=unit.question,
             ready_seconds=server.ready_seconds,
         ),
@@ -95,13 +102,15 @@ def _unit_text(unit: ServerUnit) -> str:
     server = unit.server
     return rendered(
         "vllm.service.j2",
+        title=unit.runtime.title,
+        documentation=unit.runtime.documentation,
         served_name=" ".join(server.served_name.split()).replace("%", "%%"),
         user=unit.user,
         environment_file=ENVIRONMENT_PATH,
         api_key_file=unit.api_key_file,
         gpus=server.gpus,
         check=command_line(_check_words(unit)),
-        command=command_line(argv(server)),
+        command=command_line(unit.runtime.argv(server)),
         start_timeout=server.ready_seconds,
         stop_timeout=server.drain_seconds + STOP_MARGIN_SECONDS,
         memory_max=unit.memory_max,
@@ -109,7 +118,8 @@ def _unit_text(unit: ServerUnit) -> str:
 
 
 def _check_words(unit: ServerUnit) -> Sequence[str]:
-    watched = [UNIT_PATH, ENVIRONMENT_PATH, *unit.serves_from, *drop_in_directories(UNIT)]
+    drop_ins = drop_in_directories(unit.runtime.unit)
+    watched = [unit.path, ENVIRONMENT_PATH, *unit.serves_from, *drop_ins]
     return [
         *("/usr/bin/python3", CHECK_SCRIPT, "--stamp", unit.stamp),
         *("--checkpoint", unit.server.model, "--gpus", str(unit.server.gpus)),

@@ -20,6 +20,8 @@ from pydantic import (
 from pyinfra.api.exceptions import DeployError
 
 import versions
+from runtimes import RUNTIMES
+from serving import needs_key
 
 # Data of pyinfra and its connectors, which are not knobs of ours.
 FOREIGN = re.compile(
@@ -61,7 +63,8 @@ class Settings(BaseModel):
     swap_gib: Annotated[int, Field(ge=0)]
     swap_below_gib: Annotated[int, Field(ge=0)]
 
-    cuda_toolkit: Name | None
+    cuda_toolkit: Annotated[str, Field(pattern=r"^cuda-toolkit-\d+-\d+$")] | None
+    cuda_needs_gib: Positive
     cuda_repository: str
     cuda_keyring_version: str
     cuda_keyring_sha256: Mapping[str, Sha256]
@@ -86,6 +89,7 @@ class Settings(BaseModel):
     hf_token_secret: str
     hf_token_keep_last: bool
 
+    runtime: Literal["vllm", "transformers"]
     served_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
     address: str
     port: Port
@@ -146,6 +150,11 @@ class Settings(BaseModel):
             raise ValueError(
                 f"vllm_version {version.number} has no CPU kernels to install: use one of "
                 f"{', '.join(versions.CPU_VERSIONS)} in the cpu group"
+            )
+        if not RUNTIMES[self.runtime].takes_api_key and needs_key(self.address, self.api_key):
+            raise ValueError(
+                f"runtime = {self.runtime!r} cannot ask for an API key: keep address on loopback, "
+                "with api_key = 'auto'"
             )
         if (self.device == "cuda") != (self.gpus > 0):
             raise ValueError(f"device = {self.device!r} with gpus = {self.gpus} cannot work")

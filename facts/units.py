@@ -8,19 +8,15 @@ from pyinfra.api import FactBase, StringCommand
 from facts.script import answer, program
 
 
-class FoundUnit(TypedDict, total=False):
-    """Properties as `systemctl show` names them; `file`: whether ours lies in /etc."""
+class FoundUnit(TypedDict):
+    """`state`: properties as `systemctl show` names them; `sha256`: of the file in /etc, or ""."""
 
-    LoadState: str
-    ActiveState: str
-    UnitFileState: str
-    file: bool
+    state: dict[str, str]
+    sha256: str
 
 
 class Units(FactBase[dict[str, FoundUnit]]):
-    """The state of each unit; one that systemd does not know has LoadState not-found."""
-
-    default = dict
+    """Each unit by name; one that systemd does not know has LoadState=not-found."""
 
     def command(self, units: Collection[str]) -> StringCommand:
         return program("units.py", *units)

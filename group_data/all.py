@@ -36,7 +36,7 @@ min_memory_gib = 7
 
 # System packages that building or serving needs, beyond those that a later stage names itself.
 # libnuma1: without it vLLM's CPU kernels do not import, and its log only warns. [measured]
-packages = ["build-essential", "ca-certificates", "git", "libnuma1", "ninja-build"]
+packages = ["build-essential", "ca-certificates", "ccache", "git", "libnuma1", "ninja-build"]
 
 # The system account that downloads and serves.
 user = "vllm"
@@ -55,10 +55,16 @@ cuda_toolkit = "cuda-toolkit-13-2"
 # NVIDIA's repository, up to the distribution; the host's own release and architecture follow.
 cuda_repository = "https://developer.download.nvidia.com/compute/cuda/repos"
 
-# The keyring package, and its digest by path below the repository. A distribution that is not
-# listed is refused.
+# GiB that must be free under /usr/local before the toolkit is installed.
+cuda_needs_gib = 10
+
+# The keyring package, and its digest by path below the repository: a distribution that is not
+# listed is refused. [source: several public repositories agree on each, two for sbsa]
 cuda_keyring_version = "1.1-1"
-cuda_keyring_sha256 = {}
+cuda_keyring_sha256 = {
+    "ubuntu2404/sbsa": "6ea7d2737648936820e85677177957a0f6521b840d98eb0bbae0a4f003fa7249",
+    "ubuntu2404/x86_64": "d2a6b11c096396d868758b86dab1823b25e14d70333f1dfa74da5ddaf6a06dba",
+}
 
 # The key that NVIDIA signs with. [NVIDIA/cuda-repo-management]
 cuda_key_fingerprint = "EB693B3035CD5710E231E123A4B469963BF863CC"
@@ -87,8 +93,11 @@ build_jobs = None
 rustup_version = "1.28.2"
 
 # Its digest by target triple; a triple that is missing here is checked against the digest that is
-# published beside the file, and against that alone.
-rustup_sha256 = {}
+# published beside the file, and against that alone. [source: Docker's official Rust images]
+rustup_sha256 = {
+    "aarch64-unknown-linux-gnu": "e3853c5a252fca15252d07cb23a1bdd9377a8c6f3efa01531109281ae47f841c",
+    "x86_64-unknown-linux-gnu": "20a06e644b0d9bd2fbdbfd52d42540bdde820ea7df86e92e533c073da0cdd43c",
+}
 
 # Where rustup-init is fetched from, and where it fetches toolchains from (None: its own default).
 rustup_archive = "https://static.rust-lang.org/rustup/archive"
@@ -118,7 +127,11 @@ hf_token_keep_last = False
 
 # --- service
 
-# The name that clients ask for.
+# "vllm", or "transformers" for `transformers serve`: the same checkpoint, for a second opinion on a
+# figure. Switching stops the one and starts the other.
+runtime = "vllm"
+
+# The name that clients ask for; transformers serve knows its checkpoint by path alone.
 served_name = "gemma-4"
 
 # Where the server listens. Anything but loopback asks clients for an API key.

@@ -16,7 +16,12 @@ vllm_version = "0.32.0"
 min_free_disk_gib = 6
 min_memory_gib = 4
 
+# Nothing is compiled.
+packages = ["ca-certificates", "git", "libnuma1"]
+
+# Neither, unless a rehearsal asks for them; a stand-in of the toolkit is small.
 cuda_toolkit = None
+cuda_needs_gib = 1
 rustup_version = None
 
 model_source = "tiny"

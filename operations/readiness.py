@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pyinfra import host
 from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
-from pyinfra.api.operation import OperationMeta
 
-from facts.units import Units
+from facts.units import FoundUnit, Units
 from operations.filesystem import File
-from operations.steps import carry_out, changes
-from operations.unit_steps import unit_steps
+from operations.steps import Step, carry_out
+from operations.unit_steps import differs, unit_steps
 from rendering import rendered
 from unit_syntax import command_line
 
@@ -47,14 +46,16 @@ def unit_file(watch: Stopwatch) -> File:
     return File(f"/etc/systemd/system/{UNIT}", text)
 
 
-@operation()
-def timed(files: OperationMeta) -> Generator[PyinfraCommand, None, None]:
-    """Have the stopwatch start with the server, from its next start on.
+def plan(found: FoundUnit, watch: Stopwatch) -> list[Step]:
+    """Return the steps that make systemd start the stopwatch with the server."""
+    return unit_steps(UNIT, found["state"], differs(found["sha256"], unit_file(watch).content))
 
-    + files: the operation that writes the unit
+
+@operation()
+def timed(watch: Stopwatch) -> Generator[PyinfraCommand, None, None]:
+    """Have the stopwatch start with the server, from the server's next start on.
+
+    + watch: as given to `unit_file`, which an earlier operation has put in its place
     """
-    state = host.get_fact(Units, units=[UNIT]).get(UNIT, {})
-    known = {name: str(value) for name, value in state.items()}
-    yield from carry_out(
-        unit_steps(UNIT, known, changes(files)), settled="each start of the server is timed"
-    )
+    found = host.get_fact(Units, units=[UNIT])[UNIT]
+    yield from carry_out(plan(found, watch), settled="each start of the server is timed")

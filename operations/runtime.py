@@ -15,12 +15,12 @@ def plan(found: Mapping[str, FoundUnit]) -> list[Step]:
     return [step for unit, state in found.items() for step in _gone(unit, state)]
 
 
-def _gone(unit: str, state: FoundUnit) -> list[Step]:
-    running = state.get("ActiveState", "inactive") not in ("inactive", "failed")
-    if not running and not state["file"]:
+def _gone(unit: str, found_unit: FoundUnit) -> list[Step]:
+    active, on_disk = found_unit["state"].get("ActiveState", "inactive"), found_unit["sha256"]
+    if active in ("inactive", "failed") and not on_disk:
         return []
-    found = f"{unit} is {state.get('ActiveState', 'inactive')}, and another runtime is wanted"
-    if not state["file"]:  # removed by hand: there is nothing to disable
+    found = f"{unit} is {active}, and another runtime is wanted"
+    if not on_disk:  # removed by hand: there is nothing to disable
         return [Step(found, StringCommand("systemctl", "stop", "--", QuoteString(unit)))]
     remove = StringCommand(
         # It stops before its file goes: systemd would not know how to stop it afterwards.

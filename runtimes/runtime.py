@@ -24,6 +24,8 @@ class Runtime:
     """
 
     name: str
+    title: str
+    documentation: str  # URL
     unit: str
     distribution: str  # on PyPI, whose version a report names
     argv: Callable[[Server], list[str]]

@@ -27,6 +27,8 @@ def environment(server: Server) -> dict[str, str]:
 
 RUNTIME = Runtime(
     name="transformers",
+    title="transformers serve",
+    documentation="https://huggingface.co/docs/transformers/main/en/serving",
     unit="transformers.service",
     distribution="transformers",
     argv=argv,

@@ -5,6 +5,8 @@ from runtimes.runtime import Runtime
 
 RUNTIME = Runtime(
     name="vllm",
+    title="vLLM",
+    documentation="https://docs.vllm.ai/",
     unit="vllm.service",
     distribution="vllm",
     argv=serving.argv,

@@ -1,11 +1,19 @@
-"""Print what systemd knows of each unit given, and whether its file is there, as JSON."""
+"""Print what systemd knows of each unit given, and the digest of its file in /etc, as JSON."""
 
+import hashlib
 import json
-import os
 import subprocess
 import sys
 
 PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload")
+
+
+def digest(path):
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return ""
 
 
 def describe(unit):
@@ -15,7 +23,7 @@ def describe(unit):
     except OSError:
         shown = ""  # no systemd: nothing runs by it
     found = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
-    return {**found, "file": os.path.lexists(f"/etc/systemd/system/{unit}")}
+    return {"state": found, "sha256": digest(f"/etc/systemd/system/{unit}")}
 
 
 print(json.dumps({unit: describe(unit) for unit in sys.argv[1:]}))

@@ -11,7 +11,7 @@ from jinja2 import nodes
 
 import desired
 import server_unit
-from operations import secret
+from operations import readiness, secret
 from operations.filesystem import Entry, File
 from settings import Settings
 from tests.check.knobs import HOST_GROUPS, ROOT, values
@@ -36,6 +36,7 @@ def _units() -> Iterator[tuple[str, str]]:
         entries: list[Entry] = [
             *server_unit.entries(desired.service(settings)),
             *secret.token_entries(desired.token_source(settings)),
+            readiness.unit_file(desired.stopwatch(settings)),
         ]
         for entry in entries:
             if isinstance(entry, File) and entry.path.endswith(".service"):
