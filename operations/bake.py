@@ -20,7 +20,7 @@ from facts.build import FoundBuild, Stamp
 from facts.ec2 import Instance, by_id
 from facts.ec2_image import BUILD, Image, baked_images
 from facts.smoke import SmokeState
-from facts.spot import FoundUnit, UnitFiles
+from facts.units import FoundUnit, Units
 from fleet import MANAGED_BY
 from operations.aws_command import Say, aws_command
 from operations.build import Build, Places
@@ -98,7 +98,7 @@ def sealed(service: str) -> Generator[PyinfraCommand, None, None]:
 
     + service: unit that has to be stopped: it holds the token, and pages that go to swap
     """
-    found = host.get_fact(UnitFiles, unit=service, files=[])
+    found = host.get_fact(Units, units=[service])[service]
     plan = seal_plan(host.get_fact(Seal), found, service)
     yield from carry_out(plan, settled="stopped, and nothing on it must stay behind")
 
@@ -109,7 +109,7 @@ def seal_plan(state: SealState, found: FoundUnit, service: str) -> list[Step | R
         where = ", ".join(state["tokens"])
         return [Refusal(f"these files hold what looks like a token: {where}. Take it out first.")]
     steps: list[Step | Refusal] = []
-    if (activity := found["unit"].get("ActiveState", "inactive")) != "inactive":
+    if (activity := found["state"].get("ActiveState", "inactive")) != "inactive":
         reason = f"{service} is {activity}; stop it"
         steps.append(Step(reason, StringCommand("systemctl", "stop", service)))
     if state["left"] or steps:

@@ -1,13 +1,13 @@
 """A timer on the host that drains the server when EC2 takes a spot instance back."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from pyinfra import host
 from pyinfra.api import StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
-from facts.spot import FoundUnit, UnitFiles
+from facts.units import FoundUnit, Units
 from operations.filesystem import Directory, Entry, File
 from operations.steps import Step, carry_out
 from operations.unit_steps import differs, unit_steps
@@ -15,10 +15,7 @@ from operations.unit_steps import differs, unit_steps
 FILES = Path(__file__).resolve().parent.parent / "files" / "spot"
 TIMER = "vllm-spot.timer"
 SCRIPT_PATH = "/usr/local/lib/vllm-g5g/spot_interruption.py"
-UNITS = {
-    f"/etc/systemd/system/{name}": (FILES / name).read_text()
-    for name in ("vllm-spot.service", TIMER)
-}
+UNITS = {name: (FILES / name).read_text() for name in ("vllm-spot.service", TIMER)}
 
 
 def entries() -> list[Entry]:
@@ -26,7 +23,7 @@ def entries() -> list[Entry]:
     return [
         Directory(str(Path(SCRIPT_PATH).parent)),
         File(SCRIPT_PATH, (FILES / "spot_interruption.py").read_text(), mode="755"),
-        *(File(path, text) for path, text in UNITS.items()),
+        *(File(f"/etc/systemd/system/{name}", text) for name, text in UNITS.items()),
     ]
 
 
@@ -36,18 +33,18 @@ def watched() -> Generator[PyinfraCommand, None, None]:
 
     It is the same on every host: off EC2 and on demand it finds nothing to do.
     """
-    found = host.get_fact(UnitFiles, unit=TIMER, files=list(UNITS))
+    found = host.get_fact(Units, units=list(UNITS))
     yield from carry_out(plan(found), settled=f"{TIMER} runs")
 
 
-def plan(found: FoundUnit) -> list[Step]:
+def plan(found: Mapping[str, FoundUnit]) -> list[Step]:
     """Return the steps that make the timer run, and run as it is written."""
-    changed = [path for path, text in UNITS.items() if differs(found["sha256"][path], text)]
-    steps = unit_steps(TIMER, found["unit"], bool(changed))
-    state = found["unit"].get("ActiveState", "not known")
-    if state != "active":
-        steps.append(Step(f"{TIMER} is {state}", StringCommand("systemctl", "restart", TIMER)))
-    elif changed:
-        why = f"{TIMER} runs as it was written before"
+    changed = any(differs(found[name]["sha256"], text) for name, text in UNITS.items())
+    stale = any(entry["state"].get("NeedDaemonReload") == "yes" for entry in found.values())
+    timer = found[TIMER]["state"]
+    steps = unit_steps(TIMER, timer, changed or stale)
+    state = timer.get("ActiveState", "not known")
+    if state != "active" or changed:
+        why = f"{TIMER} is {state}" if state != "active" else f"{TIMER} runs as it was before"
         steps.append(Step(why, StringCommand("systemctl", "restart", TIMER)))
     return steps

@@ -173,7 +173,7 @@ def test_a_link_that_leads_nowhere_is_removed_too(root: Path) -> None:
 
 
 def _unit(state: str) -> Any:
-    return {"unit": {"ActiveState": state}, "sha256": {}}
+    return {"state": {"ActiveState": state}, "sha256": ""}
 
 
 def test_seal_plan() -> None:

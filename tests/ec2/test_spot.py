@@ -12,8 +12,8 @@ from threading import Thread
 import pytest
 from pyinfra.api import StringCommand
 
-from facts.spot import FoundUnit, UnitFiles
-from operations.spot import FILES, TIMER, UNITS, entries, plan
+from facts.units import FoundUnit
+from operations.spot import FILES, SCRIPT_PATH, TIMER, UNITS, entries, plan
 
 NOTICE = '{"action": "terminate", "time": "2026-11-30T13:05:00Z"}'
 RUNNING = {
@@ -172,37 +172,17 @@ def test_where_nothing_listens_it_is_silent(machine: Host) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
-def found(**state: str) -> FoundUnit:
-    digests = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in UNITS.items()}
-    return {"unit": RUNNING | state, "sha256": digests}
+def found(**state: str) -> dict[str, FoundUnit]:
+    return {
+        name: {"state": RUNNING | state, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+        for name, text in UNITS.items()
+    }
 
 
-def commands(state: FoundUnit) -> list[str]:
+def commands(state: dict[str, FoundUnit]) -> list[str]:
     steps = plan(state)
     assert all(isinstance(step.command, StringCommand) for step in steps)
     return [str(step.command) for step in steps]
-
-
-def test_the_fact_tells_of_the_unit_and_of_files(machine: Host) -> None:
-    stub = machine.folder / "systemctl"
-    stub.write_text("#!/bin/sh\nprintf 'LoadState=loaded\\nActiveState=active\\n'\n")
-    (machine.folder / "there").write_text("text")
-    paths = [str(machine.folder / name) for name in ("there", "absent")]
-    command = UnitFiles().command(unit=TIMER, files=paths)
-
-    ran = subprocess.run(
-        command.get_raw_value(),
-        shell=True,
-        env={"PATH": f"{machine.folder}:/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert UnitFiles().process(ran.stdout.splitlines()) == {
-        "unit": {"LoadState": "loaded", "ActiveState": "active"},
-        "sha256": {paths[0]: hashlib.sha256(b"text").hexdigest(), paths[1]: ""},
-    }
 
 
 DRIFTS = {
@@ -210,8 +190,12 @@ DRIFTS = {
     "stopped": (found(ActiveState="inactive"), [f"systemctl restart {TIMER}"]),
     "disabled": (found(UnitFileState="disabled"), [f"systemctl enable {TIMER}"]),
     "not read": (found(NeedDaemonReload="yes"), ["systemctl daemon-reload"]),
+    "its service not read": (
+        found() | {"vllm-spot.service": found(NeedDaemonReload="yes")["vllm-spot.service"]},
+        ["systemctl daemon-reload"],
+    ),
     "new": (
-        {"unit": {"LoadState": "not-found"}, "sha256": dict.fromkeys(UNITS, "")},
+        {name: {"state": {"LoadState": "not-found"}, "sha256": ""} for name in UNITS},
         [
             "systemctl daemon-reload",
             f"systemctl enable {TIMER}",
@@ -219,27 +203,28 @@ DRIFTS = {
         ],
     ),
     "written anew": (
-        {"unit": RUNNING, "sha256": dict.fromkeys(UNITS, "")},
+        {name: {"state": RUNNING, "sha256": ""} for name in UNITS},
         ["systemctl daemon-reload", f"systemctl restart {TIMER}"],
     ),
 }
 
 
 @pytest.mark.parametrize(("state", "expected"), DRIFTS.values(), ids=DRIFTS)
-def test_plan(state: FoundUnit, expected: list[str]) -> None:
+def test_plan(state: dict[str, FoundUnit], expected: list[str]) -> None:
     assert commands(state) == expected
 
 
 def test_the_script_lies_where_the_unit_runs_it() -> None:
-    paths = [entry.path for entry in entries()]
-    (start,) = [line for line in UNITS[paths[2]].splitlines() if line.startswith("ExecStart=")]
-    assert paths[1] in start.split()
+    text = UNITS["vllm-spot.service"]
+    (start,) = [line for line in text.splitlines() if line.startswith("ExecStart=")]
+    assert SCRIPT_PATH in start.split()
+    assert SCRIPT_PATH in [entry.path for entry in entries()]
 
 
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
-    for path, text in UNITS.items():
-        (tmp_path / Path(path).name).write_text(text)
-    paths = [str(tmp_path / Path(path).name) for path in UNITS]
+    for name, text in UNITS.items():
+        (tmp_path / name).write_text(text)
+    paths = [str(tmp_path / name) for name in UNITS]
     done = subprocess.run(
         ["systemd-analyze", "verify", *paths], capture_output=True, text=True, check=False
     )
