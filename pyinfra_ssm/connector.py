@@ -85,7 +85,7 @@ class SSMConnector(BaseConnector):
             self._transport = reach(account, self._target(), choice, patience, self._warn)
             self._was_connected = True
             self._look_ahead(self._transport)
-        except SSMError as error:
+        except (SSMError, OSError) as error:
             raise ConnectError(f"Could not connect to {self._target()}: {error}") from error
 
     def disconnect(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyinfra_ssm._session_transport import SessionTransport
-from pyinfra_ssm._transport import Ending
+from pyinfra_ssm._transport import Ending, Request
 from pyinfra_ssm.emulator import DEFAULT_ID, Instance
 from tests.ssm.conftest import OPTIONS, Emulate, Host, Start, account
 
@@ -30,8 +30,6 @@ def test_nothing_is_lost_repeated_or_run_twice_on_a_bad_line(start: Start, tmp_p
 def test_a_socket_that_is_cut_while_a_command_runs_is_replaced(
     start: Start, tmp_path: Path
 ) -> None:
-    from pyinfra_ssm._transport import Request
-
     host = start()
     fifo = tmp_path / "fifo"
     host.run(f"mkfifo {fifo}")

@@ -15,6 +15,7 @@ from pyinfra.api import Config, HiddenValue, Inventory, QuoteString, State, Stri
 from pyinfra.api.connect import connect_all, disconnect_all
 from pyinfra.api.exceptions import ConnectError, InventoryError
 
+from pyinfra_ssm._transport import Request
 from pyinfra_ssm.connector import HostError, SSMConnector
 from pyinfra_ssm.emulator import DEFAULT_ID, Instance
 from tests.ssm.conftest import Emulate
@@ -226,8 +227,6 @@ def test_a_reboot_in_the_middle_fails_that_command_and_connect_waits_for_the_hos
 
 
 def request(command: str) -> Any:
-    from pyinfra_ssm._transport import Request
-
     return Request(command)
 
 

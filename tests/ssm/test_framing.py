@@ -1,3 +1,5 @@
+import random
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -5,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyinfra_ssm.remote import framing
 from pyinfra_ssm.remote.framing import (
     LARGEST_BODY,
     ArmourDecoder,
@@ -81,8 +84,6 @@ def test_no_flipped_bit_passes(frame: Any, data: Any) -> None:
 
 def test_what_compresses_is_smaller_and_what_does_not_is_no_larger() -> None:
     assert len(encode(Frame(Kind.STDOUT, 1, b"x" * 10_000))) < 100
-    import random
-
     body = random.Random(1).randbytes(10_000)
     assert len(encode(Frame(Kind.STDOUT, 1, body))) == 14 + 10_000
 
@@ -95,10 +96,6 @@ def test_a_body_beyond_the_limit_is_refused_at_both_ends() -> None:
 
 
 def test_a_bomb_is_not_unpacked() -> None:
-    import zlib
-
-    from pyinfra_ssm.remote import framing
-
     body = zlib.compress(bytes(LARGEST_BODY + 1))
     header = framing._HEADER.pack(Kind.STDOUT, 1, 1, len(body))
     raw = header + framing._SUM.pack(zlib.crc32(body, zlib.crc32(header))) + body

@@ -1,5 +1,7 @@
 """Commands over a session, against the emulated agent; each case is one that has broken a tool."""
 
+import os
+import random
 import signal
 from pathlib import Path
 from typing import Any
@@ -7,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyinfra_ssm._errors import RemoteFileError
-from pyinfra_ssm._transport import Ending
+from pyinfra_ssm._transport import Ending, Request, Stream
 from pyinfra_ssm.remote.framing import Frame, Kind, armour
 from tests.ssm.conftest import Host
 
@@ -154,9 +156,21 @@ def test_nothing_of_sudo_is_left_in_the_environment(host: Host) -> None:
     assert b"SUDO_" not in host.run("env")[1]
 
 
-def test_several_commands_run_at_once(host: Host, tmp_path: Path) -> None:
-    from pyinfra_ssm._transport import Request
+def test_output_comes_while_the_command_runs(host: Host, tmp_path: Path) -> None:
+    gate, pieces = tmp_path / "gate", []
+    os.mkfifo(gate)
 
+    def take(_: Stream, data: bytes) -> None:
+        pieces.append(data)
+        if len(pieces) == 1:
+            gate.write_text("go on\n")  # the command waits for it
+
+    request = Request(f"echo first; cat {gate}")
+    assert host.transport.run(request, take) == Ending(0)
+    assert b"".join(pieces) == b"first\ngo on\n"
+
+
+def test_several_commands_run_at_once(host: Host, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     host.run(f"mkfifo {gate}")
     output: list[bytes] = []
@@ -266,8 +280,6 @@ def test_a_file_that_is_not_there_is_an_error(host: Host, tmp_path: Path) -> Non
 def test_a_large_file_of_random_bytes_goes_there_and_back(
     host: Host, put: Any, tmp_path: Path
 ) -> None:
-    import random
-
     content = random.Random(1).randbytes(3_000_000)
     put(tmp_path / "large", content)
     with (tmp_path / "sink").open("w+b") as sink:
