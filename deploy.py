@@ -27,6 +27,7 @@ from operations import (
     service,
     smoke,
     source,
+    spot,
     swap,
 )
 from runtimes import others
@@ -153,6 +154,12 @@ service.running(
     wanted=server_unit.wanted(unit),
     served={"the build": built, "the checkpoint": checkpoint},
 )
+
+if settings.watch_spot:
+    filesystem.present(
+        name="Ensure the look-out for spot interruptions is current", entries=spot.entries()
+    )
+    spot.watched(name="Ensure spot interruptions are heeded")
 
 # --- smoke
 smoke.checked(

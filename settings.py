@@ -103,7 +103,8 @@ class Settings(BaseModel):
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)]
     memory_max: str
     ready_seconds: Annotated[int, Field(ge=1)]
-    drain_seconds: Annotated[int, Field(ge=0)]
+    drain_seconds: Annotated[int, Field(ge=0, le=80)]
+    watch_spot: bool
     server_arguments: tuple[str, ...]
     server_environment: Mapping[str, str]
 

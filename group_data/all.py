@@ -164,8 +164,12 @@ memory_max = "95%"
 # 18 minutes. [field]
 ready_seconds = 2700
 
-# Seconds that requests in flight get when the service stops.
+# Seconds that requests in flight get when the service stops: at most 80, since a spot instance is
+# gone two minutes after its notice.
 drain_seconds = 30
+
+# Drain the server when EC2 gives notice that it takes a spot instance back.
+watch_spot = True
 
 # Further arguments and variables of the server, as vLLM documents them.
 server_arguments = []

@@ -41,6 +41,9 @@ server_arguments = ["--enforce-eager"]
 ready_seconds = 600
 drain_seconds = 5
 
+# There is no instance to take back.
+watch_spot = False
+
 question = "What is SRE?"
 expected_answer = r"applies software engineering to operations"
 
