@@ -2,7 +2,8 @@
 
 pyinfra reads this file for the host `@local` alone. Override a knob for one run with `--data
 knob=value`; keep several fleets as folders with a file of this name, and pick one with
-`--group-data FOLDER`. Region and credentials come from boto3's own chain (AWS_DEFAULT_REGION, AWS_PROFILE).
+`--group-data FOLDER`. Region and credentials come from boto3's own chain (AWS_DEFAULT_REGION,
+AWS_PROFILE).
 """
 
 # The tag Name that all instances of this fleet bear.

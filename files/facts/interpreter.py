@@ -32,7 +32,7 @@ ENVIRONMENT = {
     "sys_platform": sys.platform,
 }
 # Two of one name are left by a broken install; the first found is the one that is imported.
-INSTALLED = {}
+INSTALLED: dict[str, str] = {}
 for distribution in metadata.distributions():
     name = distribution.metadata["Name"]
     if name:

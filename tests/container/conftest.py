@@ -15,6 +15,7 @@ from tests.container import host as hosts
 from tests.container import image, listing, stand_in
 from tests.container.engine import Engine
 from tests.container.host import CACHE, TEST_PREFIX
+from tests.container.managed import managed
 from tests.container.pyinfra_run import Run
 from tests.container.stand_in import StandIn
 
@@ -49,7 +50,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]
 def fresh(booted: tuple[Engine, str], data: dict[str, object]) -> Iterator[StandIn]:
     """A host as its image has it. The tests share it, so it stays so only until `first_day`."""
     host = hosts.boot(*booted, NAME)
-    yield StandIn(host, data)
+    with managed(host) as (reached, _):
+        yield StandIn(reached, data)
     host.remove()
 
 

@@ -7,7 +7,8 @@ import argparse
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.container import engine as engines
@@ -24,14 +25,18 @@ BOOT_SECONDS = 60
 
 @dataclass(frozen=True)
 class Host:
-    """One running container; `name` is also what pyinfra's connector is given."""
+    """One running container, and how pyinfra reaches it."""
 
     engine: Engine
     name: str
+    instance: str | None = None  # its id, where an emulated Systems Manager is in front of it
+    environment: Mapping[str, str] = field(default_factory=dict)  # that pyinfra needs for that
 
     @property
     def address(self) -> str:
-        """The name of this host for pyinfra, such as @podman/vllm-g5g-try."""
+        """The name of this host for pyinfra: @ssm/INSTANCE or, without one, @podman/NAME."""
+        if self.instance is not None:
+            return f"@ssm/{self.instance}"
         return f"@{self.engine.program}/{self.name}"
 
     def attempt(self, script: str) -> "subprocess.CompletedProcess[str]":

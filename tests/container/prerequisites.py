@@ -24,7 +24,7 @@ class Prerequisites(StandIn):
     def converge(self, *flags: str, **knobs: object) -> Run:
         """Run the prerequisites' deploy on it; `knobs` override its data for this run."""
         data = {**self.data, **DATA, **knobs}
-        return pyinfra_run.run(self.host.address, data, *flags, deploy=DEPLOY)
+        return pyinfra_run.run(self.host, data, *flags, deploy=DEPLOY)
 
     def give_back(self) -> None:
         """Take back what it has, or one that was killed had, of this machine's kernel and disk."""

@@ -12,6 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
+from tests.container.host import Host
+
 ROOT = Path(__file__).resolve().parents[2]
 # Lines of pyinfra's own log.
 _STARTS = "--> Starting operation: "
@@ -41,7 +43,7 @@ class Run:
 
 
 def run(
-    address: str,
+    host: Host,
     data: Mapping[str, object],
     *flags: str,
     deploy: str = "deploy.py",
@@ -54,10 +56,8 @@ def run(
     """
     agreed = () if "--dry" in flags else ("--yes",)
     command = [sys.executable, "-m", "pyinfra", str(INVENTORY), deploy, "--json", *agreed, *flags]
-    stand_in = json.dumps({"address": address, "data": dict(data)})
-    environment = {**os.environ, "VLLM_G5G_STAND_IN": stand_in, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
-        command, cwd=ROOT, env=environment, text=True,
+        command, cwd=ROOT, env=environment_of(host, data), text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
         assert process.stdout is not None
@@ -72,6 +72,13 @@ def run(
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(text)
     return replace(outcome(process.returncode, report, text), seconds=durations(shown))
+
+
+def environment_of(host: Host, data: Mapping[str, object]) -> dict[str, str]:
+    """Return what the environment of pyinfra must have for INVENTORY to name that host."""
+    stand_in = json.dumps({"address": host.address, "data": dict(data)})
+    own = {"VLLM_G5G_STAND_IN": stand_in, "PYTHONUNBUFFERED": "1"}
+    return {**os.environ, **host.environment, **own}
 
 
 def outcome(code: int, report: str, log: str) -> Run:

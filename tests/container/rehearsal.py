@@ -22,6 +22,7 @@ from tests.container import host as hosts
 from tests.container import image, pyinfra_run, stand_in
 from tests.container.console import Stages, StepFailed, table
 from tests.container.host import CACHE, ROOT, TRY_NAME, Host
+from tests.container.managed import managed
 from tests.container.pyinfra_run import Run
 
 FOLDER = ROOT / ".try"
@@ -68,13 +69,13 @@ def rehearse(port: int) -> int:
     with stages.stage("boot", f"Booting {TRY_NAME} with systemd ({engine})"):
         host = hosts.find(engine, TRY_NAME, image_name)
         host = host or hosts.boot(engine, image_name, TRY_NAME)
-    with upstreams.serve(FOLDER / "upstreams") as served:
+    with upstreams.serve(FOLDER / "upstreams") as served, managed(host) as (reached, _):
         data = {**served, "port": port}
         _remember(host, data)
-        with stages.stage("converge", "Converging it with deploy.py"):
-            first = _converge(host, data, "converge")
+        with stages.stage("converge", f"Converging {reached.address} with deploy.py"):
+            first = _converge(reached, data, "converge")
         with stages.stage("second run", "Converging it again: nothing may change"):
-            second = _converge(host, data, "second-run")
+            second = _converge(reached, data, "second-run")
     with stages.stage("question", f"Asking it: {cpu.question}"):
         answer = ask(f"http://127.0.0.1:{port}", cpu.question)
     complaints = judge(second, answer)
@@ -175,7 +176,7 @@ def _remember(host: Host, data: Mapping[str, object]) -> None:
 
 def _converge(host: Host, data: Mapping[str, object], name: str) -> Run:
     log = FOLDER / f"{name}.log"
-    run = pyinfra_run.run(host.address, data, show=True, log=log)
+    run = pyinfra_run.run(host, data, show=True, log=log)
     if run.code:
         raise StepFailed(
             f"[{host.name}] the run failed; what went wrong is above and in {log}. The container "

@@ -31,7 +31,7 @@ class StandIn:
 
     def converge(self, *flags: str, **knobs: object) -> Run:
         """Run deploy.py on it with pyinfra's own flags; `knobs` override its data for this run."""
-        return pyinfra_run.run(self.host.address, {**self.data, **knobs}, *flags)
+        return pyinfra_run.run(self.host, {**self.data, **knobs}, *flags)
 
     def plan(self, **knobs: object) -> Run:
         """Ask a dry run what converging would change."""

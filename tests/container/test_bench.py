@@ -37,7 +37,7 @@ def benched(host: StandIn, tmp_path: Path) -> Run:
 def bench(host: StandIn, reports: Path) -> pyinfra_run.Run:
     small = {"bench_contexts": [64, 2048], "bench_outputs": [8], "bench_concurrencies": [1, 2]}
     data = {**host.data, **small, "bench_repeats": 1, "bench_reports": str(reports)}
-    return pyinfra_run.run(host.host.address, data, deploy="bench.py")
+    return pyinfra_run.run(host.host, data, deploy="bench.py")
 
 
 def test_a_real_vllm_is_measured_once_and_reported_here(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.container import host as hosts
+from tests.container.engine import Engine
 from tests.container.host import TEST_PREFIX
 from tests.container.prerequisites import SWAP_FILE, Prerequisites
 from tests.container.upstreams import cuda_repository
@@ -20,7 +21,7 @@ APT_RUN = Path("files/actions/apt_run.py").read_text()
 
 
 @pytest.fixture(scope="module")
-def converged(booted, data) -> Iterator[Prerequisites]:
+def converged(booted: tuple[Engine, str], data: dict[str, object]) -> Iterator[Prerequisites]:
     """A host that did what its dry run had foretold."""
     made = Prerequisites(hosts.boot(*booted, f"{TEST_PREFIX}{os.getpid()}-prerequisites"), data)
     made.give_back()
@@ -184,6 +185,7 @@ sys.stdin.read()
 def lock_holder(converged) -> Iterator["subprocess.Popen[str]"]:
     """Another process that holds dpkg's lock until its standard input is closed."""
     with started(converged, "--interactive", "python3", "-c", HOLDER) as holder:
+        assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         yield holder
 

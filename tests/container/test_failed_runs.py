@@ -3,8 +3,6 @@
 The tests stand in the order of the deploy's stages backwards, so that each finds what it breaks.
 """
 
-import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.container.pyinfra_run import INVENTORY, ROOT, Run
+from tests.container.pyinfra_run import INVENTORY, ROOT, Run, environment_of
 from tests.container.stand_in import StandIn
 
 STATE = "/var/lib/vllm-g5g"
@@ -83,11 +81,10 @@ def test_kernels_cut_short_are_refused_by_their_digest(broken: StandIn) -> None:
 
 def test_after_ctrl_c_in_the_middle_the_next_run_converges(broken: StandIn) -> None:
     broken.run(FORGET_BUILD)
-    stand_in = json.dumps({"address": broken.host.address, "data": dict(broken.data)})
     with subprocess.Popen(
         [sys.executable, "-m", "pyinfra", str(INVENTORY), "deploy.py", "--yes"],
         cwd=ROOT,
-        env={**os.environ, "VLLM_G5G_STAND_IN": stand_in, "PYTHONUNBUFFERED": "1"},
+        env=environment_of(broken.host, broken.data),
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

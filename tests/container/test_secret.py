@@ -40,7 +40,7 @@ class Vault:
 
     def converge(self, *flags: str, **data: object) -> Run:
         deploy = "tests/container/deploys/secret.py"
-        return pyinfra_run.run(self.host.address, {**DATA, **data}, *flags, deploy=deploy)
+        return pyinfra_run.run(self.host, {**DATA, **data}, *flags, deploy=deploy)
 
     def token(self) -> dict[str, str]:
         return parse(self.host.run(f"cat {TOKEN_PATH}") + "\n")

@@ -1,6 +1,7 @@
 """When vLLM is built, and how many compilers run at once."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from operations.steps import Refusal
 
 BUILD = Build("0.32.0", "source", {"VLLM_TARGET_DEVICE": "cuda"}, "a==1\n", "", ("_C*.so",), None)
 PLACES = Places("/tree", "/py", "/stamp", "/work", "/log")
-STAMP = {
+STAMP: dict[str, Any] = {
     "inputs": BUILD.inputs("2.12.0", "3.12.3"),
     "outputs": {"version": "0.32.0", "artifacts": {}, "wheel_sha256": "0", "seconds": 1.0},
 }

@@ -1,5 +1,7 @@
 """The planner of NVIDIA's apt repository."""
 
+from typing import Any
+
 import pytest
 
 from operations.cuda_repository import KEYRING, Repository, plan
@@ -33,7 +35,7 @@ SETTLED = {
     "keyring_is_older": False,
     "fingerprints": [KEY],
 }
-NOTHING = {"toolkit": ABSENT, "sources": {}, "keyring": None, "fingerprints": []}
+NOTHING: dict[str, Any] = {"toolkit": ABSENT, "sources": {}, "keyring": None, "fingerprints": []}
 
 PLANS = {
     "as wanted": ({}, []),

@@ -70,7 +70,7 @@ def test_a_fit_host_is_left_alone():
 
 
 def test_a_built_host_needs_no_room_for_a_build():
-    full = {path: 5 * GIB for path in FIT["free_bytes"]}
+    full = dict.fromkeys(FIT["free_bytes"], 5 * GIB)
     assert plan({**FIT, "free_bytes": full, "built": True}, G5G, now=1000.0) == []
 
 

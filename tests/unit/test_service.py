@@ -127,7 +127,7 @@ RESTARTS = {
     ),
     "nobody listens although the start is long over": (
         running(answer=NO_ANSWER),
-        DEAD + NO_ANSWER["error"],
+        f"{DEAD}{NO_ANSWER['error']}",
     ),
 }
 
@@ -137,7 +137,10 @@ def reasons(found: Any, served: tuple[str, ...] = ()) -> list[str]:
 
 
 def commands(found: Any) -> list[str]:
-    return [step.command.get_raw_value() for step in plan(found, WANTED, ())]
+    return [
+        step.command.get_raw_value()  # type: ignore[attr-defined]
+        for step in plan(found, WANTED, ())
+    ]
 
 
 def test_a_server_that_runs_what_is_wanted_is_left_alone():

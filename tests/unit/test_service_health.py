@@ -131,7 +131,7 @@ def states(tmp_path, monkeypatch) -> Callable[..., Path]:
         )
         (tmp_path / "journalctl").chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-        return tmp_path / "calls"
+        return Path(tmp_path, "calls")
 
     return show
 
