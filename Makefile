@@ -6,7 +6,7 @@ RUN = .venv/bin/python -m
 UNTYPED = ^(tests|group_data|files/(actions|build|facts|jobs|model|python|source))/
 
 .DEFAULT_GOAL := help
-.PHONY: help setup try clean-try test check test-versions prove locks drift
+.PHONY: help setup try clean-try test check test-versions prove locks drift bench-ssm fuzz
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -43,3 +43,10 @@ locks: setup ## Resolve files/locks/ anew from the released sources
 
 drift: setup ## Say what has drifted on the hosts, and why: exit status 0, 2 drift, 1 error
 	@$(RUN) drift $(or $(INVENTORY),inventory.py)
+
+bench-ssm: setup ## Measure the SSM connector, one line a target
+	@$(RUN) benchmarks.ssm
+
+fuzz: setup ## Fuzz the decoders of the SSM connector for a minute
+	.venv/bin/pip install --quiet atheris
+	@$(RUN) tests.ssm.fuzz -max_total_time=60
