@@ -79,7 +79,7 @@ def boot(engine: Engine, image_name: str, name: str) -> Host:
 
 
 def find(engine: Engine, name: str, image_name: str | None = None) -> Host | None:
-    """Return the container of that name where it exists, started if it was stopped.
+    """Return the container of that name where it exists and runs, started if it was stopped.
 
     With `image_name`, only if it was booted from what that name now stands for.
     """
@@ -92,7 +92,8 @@ def find(engine: Engine, name: str, image_name: str | None = None) -> Host | Non
         return None
     host = Host(engine, name)
     if running != "true":
-        engine.run("start", name)
+        if engine.attempt("start", name).returncode:
+            return None  # as after a crash of the engine: it is booted anew
         _wait_for_systemd(host)
     return host
 
