@@ -287,7 +287,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     parser.add_argument("--bytes", type=int, help="size of one buffer; default: fits the device")
     parser.add_argument("--runs", type=int, default=20, help="timed runs a kernel")
-    parser.add_argument("--warmup", type=int, default=3, help="runs before that, not counted")
+    parser.add_argument("--warmup", type=int, default=10, help="runs before that, not counted")
     options = parser.parse_args(arguments)
     if options.runs < 1 or options.warmup < 0:
         parser.error("--runs must be at least 1 and --warmup at least 0")
