@@ -45,7 +45,8 @@ def downloaded(
     """
     properties = [("Environment", f"{name}={value}") for name, value in environment.items()]
     if token_file is not None:
-        properties.append(("EnvironmentFile", token_file))
+        # A core dump holds the environment, and with it the token.
+        properties += [("EnvironmentFile", token_file), ("LimitCORE", "0")]
     return Producer(
         f"{repository}@{revision}",
         FILES / "model" / "download.py",

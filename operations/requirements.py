@@ -12,7 +12,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from facts.interpreter import FoundInterpreter, Interpreter
 from facts.script import FILES
-from operations.steps import LiveCommand, Refusal, Step, carry_out, python_program
+from operations.steps import LiveCommand, Refusal, Step, alone, carry_out, python_program
 
 MOST_NAMED = 5  # distributions in a reason; the count says the rest
 
@@ -64,7 +64,7 @@ def plan(found: FoundInterpreter | None, lock: str, python: str) -> list[Step | 
     shown = "; ".join(faults[:MOST_NAMED])
     more = f"; and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else ""
     install = python_program(FILES / "python" / "install.py", python, str(len(wanted)), stdin=lock)
-    return [Step(f"{python}: {shown}{more}", LiveCommand(install))]
+    return [Step(f"{python}: {shown}{more}", LiveCommand(alone(install, python)))]
 
 
 @operation()

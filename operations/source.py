@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Generator
 from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
 
 from pyinfra import host
 from pyinfra.api import operation
@@ -11,7 +12,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from facts.script import FILES
 from facts.source import FoundTree, SourceTree
-from operations.steps import LiveCommand, Step, carry_out, python_program
+from operations.steps import LiveCommand, Step, alone, carry_out, python_program
 
 BRANCH = "vllm-g5g"
 
@@ -54,7 +55,12 @@ def plan(found: FoundTree | None, source: Source, tree: str, python: str) -> lis
         "inputs": source.digest(),
     }
     command = python_program(FILES / "source" / "prepare_tree.py", stdin=json.dumps(spec))
-    return [Step(f"{tree} {'; '.join(faults)}", LiveCommand(command))]
+    return [
+        Step(
+            f"{tree} {'; '.join(faults)}",
+            LiveCommand(alone(command, str(PurePosixPath(tree).parent))),
+        )
+    ]
 
 
 @operation()

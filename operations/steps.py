@@ -64,6 +64,20 @@ def python_program(path: Path, *arguments: str, stdin: str) -> StringCommand:
     )
 
 
+def alone(command: StringCommand, path: str) -> StringCommand:
+    """Return the command, held back until no other with the same path is at work on the host.
+
+    What a killed run was at goes on there without it, and the next run must not get in between.
+    The lock is on `path` itself, a file or directory that is there: nothing is left behind.
+    """
+    say = QuoteString(f"waiting for what an earlier run is still at (it holds {path})")
+    return StringCommand(
+        *("exec", "9<", QuoteString(path), "&&", "{", "flock", "-n", "9", "||"),
+        *("{", "echo", say, ";", "flock", "9", ";", "}", ";", "}", "&&", command),
+        **command.connector_arguments,
+    )
+
+
 def changes(earlier: OperationMeta) -> bool:
     """Return whether an earlier operation changed something or, before it ran, will."""
     return earlier.did_change() if earlier.is_complete() else earlier.will_change

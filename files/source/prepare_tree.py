@@ -49,6 +49,14 @@ def must(done, message):
     return done.stdout.strip()
 
 
+def forget_locks(tree):
+    """Remove what a git that was killed leaves; no other is at work here, the deploy sees to it."""
+    for folder, _, names in os.walk(os.path.join(tree, ".git")):
+        for name in names:
+            if name.endswith(".lock"):
+                os.remove(os.path.join(folder, name))
+
+
 def open_repository(tree, repository):
     if git(tree, "rev-parse", "--git-dir").stdout.strip() != ".git":
         shutil.rmtree(os.path.join(tree, ".git"), ignore_errors=True)
@@ -131,6 +139,7 @@ def prepare(spec, worktree):
 def main(spec):
     tree, worktree = spec["tree"], spec["tree"] + ".preparing"
     os.makedirs(tree, exist_ok=True)
+    forget_locks(tree)
     open_repository(tree, spec["repository"])
     if not commit_of(tree, spec["tag"]):
         fetch(tree, spec["repository"], spec["tag"])

@@ -33,7 +33,10 @@ def test_plan(found, reasons):
 
 def test_a_token_goes_to_the_download_by_file_alone():
     producer = downloaded("org/model", "main", "/run/vllm-g5g/token.env", {})
-    assert producer.properties == (("EnvironmentFile", "/run/vllm-g5g/token.env"),)
+    assert producer.properties == (
+        ("EnvironmentFile", "/run/vllm-g5g/token.env"),
+        ("LimitCORE", "0"),
+    )
 
 
 WRITE_TWO = "import sys; open(sys.argv[1] + '/a', 'w').write('1'); open(sys.argv[1] + '/b', 'w')"

@@ -100,6 +100,14 @@ def test_drift_is_seen_and_mended(drift, tree, wanted):
     assert not converge(source.prepared, **wanted)
 
 
+def test_a_git_that_was_killed_is_no_obstacle(tree, wanted):
+    (tree / "greeting").write_text("bye\n")
+    (tree / ".git" / "index.lock").touch()
+    (tree / ".git" / "refs" / "heads" / f"{source.BRANCH}.lock").touch()
+    assert converge(source.prepared, **wanted)
+    assert not converge(source.prepared, **wanted)
+
+
 def test_ignored_files_stay(tree, wanted):
     (tree / "kernel.o").write_text("an hour's work\n")
     (tree / "junk").write_text("junk\n")
