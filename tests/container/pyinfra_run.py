@@ -65,8 +65,10 @@ def run(
         shown: list[tuple[float, str]] = []
         reader = threading.Thread(target=_follow, args=(process.stderr, shown, show))
         reader.start()
-        report = process.stdout.read()
-        reader.join()
+        try:
+            report = process.stdout.read()
+        finally:
+            reader.join()  # at Ctrl-C too, which pyinfra gets as well: it has last words
     text = "".join(line for _, line in shown)
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
