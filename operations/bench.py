@@ -14,7 +14,7 @@ from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from facts.bench import Bench, BenchState, FoundRun
+from facts.bench import Bench, FoundRun
 from files.bench.plan import Method, Plan
 from operations.filesystem import File
 from operations.smoke import program_files
@@ -82,10 +82,11 @@ def why(found: FoundRun | None, cells: int, *, always: bool) -> str | None:
     return "a benchmark was asked for" if always else None
 
 
-def measuring(state: BenchState, benchmark: Benchmark, places: Places, always: bool) -> list[Step]:
+def measuring(
+    found: FoundRun | None, name: str, benchmark: Benchmark, places: Places, always: bool
+) -> list[Step]:
     """Return the step that measures, unless a whole run of what is served is there."""
-    name = directory_of(state["files"], benchmark)
-    reason = why(state["runs"].get(name), len(benchmark.method.cells()), always=always)
+    reason = why(found, len(benchmark.method.cells()), always=always)
     command = StringCommand(
         *("cd", QuoteString(places.programs), "&&", "python3", "-B", "-m", "bench", "run"),
         *("--out", QuoteString(str(PurePosixPath(places.runs, name)))),
@@ -95,10 +96,8 @@ def measuring(state: BenchState, benchmark: Benchmark, places: Places, always: b
     return [Step(reason, LiveCommand(command))] if reason else []
 
 
-def fetching(state: BenchState, benchmark: Benchmark, places: Places, host_name: str) -> list[Step]:
+def fetching(found: FoundRun | None, name: str, places: Places, host_name: str) -> list[Step]:
     """Return the step that keeps the run on this machine, unless it is here."""
-    name = directory_of(state["files"], benchmark)
-    found = state["runs"].get(name)
     if found is None or not found["whole"] or found["id"] is None:
         return []
     here = place(places.reports, host_name, found["id"])
@@ -136,10 +135,12 @@ def measured(
     + always: measure again even if nothing changed; every run then reports a change
     """
     state = host.get_fact(Bench, runs=places.runs, files=list(served))
-    steps = measuring(state, benchmark, places, always)
+    # Once: the programs on this machine may be edited while the host measures.
+    name = directory_of(state["files"], benchmark)
+    steps = measuring(state["runs"].get(name), name, benchmark, places, always)
     if steps:
         yield from carry_out(steps, settled="")
         state = host.get_fact(Bench, runs=places.runs, files=list(served))
-    fetch = fetching(state, benchmark, places, host.name)
+    fetch = fetching(state["runs"].get(name), name, places, host.name)
     if fetch or not steps:
         yield from carry_out(fetch, settled=f"measured, and reported in {places.reports}")
