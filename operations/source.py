@@ -55,12 +55,9 @@ def plan(found: FoundTree | None, source: Source, tree: str, python: str) -> lis
         "inputs": source.digest(),
     }
     command = python_program(FILES / "source" / "prepare_tree.py", stdin=json.dumps(spec))
-    return [
-        Step(
-            f"{tree} {'; '.join(faults)}",
-            LiveCommand(alone(command, str(PurePosixPath(tree).parent))),
-        )
-    ]
+    # Held by its parent: the tree itself may be gone.
+    alone_there = alone(command, str(PurePosixPath(tree).parent))
+    return [Step(f"{tree} {'; '.join(faults)}", LiveCommand(alone_there))]
 
 
 @operation()
