@@ -55,9 +55,27 @@ class Host:
         """Save the file system as an image. Services go on; what is mounted is not in it."""
         self.engine.run("commit", self.name, tag)
 
+    def restart(self) -> None:
+        """Boot it anew, as a reboot does: every process ends, the file system stays.
+
+        Raises:
+            StepFailed: systemd does not come up again.
+        """
+        self.engine.run("restart", "--time", "30", self.name)
+        _wait_for_systemd(self)
+
     def remove(self) -> None:
-        """End the container and drop its file system."""
-        self.engine.attempt("rm", "--force", "--time", "2", self.name)
+        """End the container and drop its file system, where it exists.
+
+        Raises:
+            StepFailed: it is still there; the message has what the engine said.
+        """
+        patience = ("--time", "2") if self.engine.program == "podman" else ()
+        for _ in range(2):  # podman has refused once while a shell inside was ending
+            done = self.engine.attempt("rm", "--force", *patience, self.name)
+            if self.engine.attempt("container", "inspect", self.name).returncode:
+                return
+        raise StepFailed(f"[{self.name}] cannot remove the container: {done.stderr.strip()}")
 
 
 def boot(engine: Engine, image_name: str, name: str) -> Host:
