@@ -9,8 +9,7 @@ of this very build is there already, nothing is done.
 from pyinfra import host, inventory
 from pyinfra.api.exceptions import DeployError
 
-import desired
-import server_unit
+from desired import server_unit, stages
 from facts.aws import Aws
 from facts.build import VllmBuild
 from facts.ec2_image import baked_images
@@ -22,14 +21,14 @@ if len(inventory.get_active_hosts()) > 1:
     raise DeployError("bake one host at a time: pick it with --limit, by its name or its @ssm/ id")
 
 settings = Settings.of(host.name, host.data.dict())
-places = desired.build_places(settings)
+places = stages.build_places(settings)
 found = host.get_fact(VllmBuild, python=places.python, stamp=places.stamp, unit=build.UNIT)
-tested = host.get_fact(Smoke, record=desired.SMOKE_RECORD, files=desired.served_files(settings))
+tested = host.get_fact(Smoke, record=stages.SMOKE_RECORD, files=stages.served_files(settings))
 proof = bake.Proof(
-    build=desired.build(settings),
+    build=stages.build(settings),
     places=places,
-    check=desired.smoke_check(settings),
-    programs=desired.PROGRAMS,
+    check=stages.smoke_check(settings),
+    programs=stages.PROGRAMS,
 )
 stamp = bake.proved_stamp(host.name, found, tested, proof)
 digest = bake.build_digest(stamp)
@@ -46,7 +45,7 @@ if not same:
         name="Ensure the host tells what it was built from",
         entries=[
             bake.info_file(
-                f"{desired.CONFIGURATION}/build-info.json", digest, stamp, tested, instance.image
+                f"{stages.CONFIGURATION}/build-info.json", digest, stamp, tested, instance.image
             )
         ],
     )

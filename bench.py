@@ -2,8 +2,7 @@
 
 from pyinfra import host
 
-import desired
-import measuring
+from desired import measuring, stages
 from operations import bench, filesystem, smoke
 from settings import Settings
 
@@ -11,12 +10,12 @@ settings = Settings.of(host.name, host.data.dict())
 
 filesystem.present(
     name="Ensure the measuring programs are current",
-    entries=smoke.program_files(desired.PROGRAMS),
+    entries=smoke.program_files(stages.PROGRAMS),
 )
 bench.measured(
     name=f"Ensure a benchmark of what is served is in {settings.bench_reports}/",
     benchmark=measuring.benchmark(settings, host.name),
-    served=desired.served_files(settings),
+    served=stages.served_files(settings),
     places=measuring.places(settings),
     always=settings.bench == "always",
 )

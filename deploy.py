@@ -1,13 +1,12 @@
 """Bring a host to a patched, source-built vLLM that serves, and prove it. Safe to run again.
 
 Read from top to bottom, this is what the host will look like. The values come from group_data/ by
-way of settings.py; desired.py turns them into what each stage should bring about.
+way of settings.py; desired/stages.py turns them into what each stage should bring about.
 """
 
 from pyinfra import host
 
-import desired
-import server_unit
+from desired import server_unit, stages
 from operations import (
     account,
     apt,
@@ -38,19 +37,19 @@ settings = Settings.of(host.name, host.data.dict())
 # --- preflight: a host that can never serve is refused here, in the dry run too
 preflight.host_can_serve(
     name="Ensure the host can serve",
-    expected=desired.expected(settings),
-    stamp=desired.STAMP,
+    expected=stages.expected(settings),
+    stamp=stages.STAMP,
 )
 
 # --- host
-if toolkit := desired.cuda_toolkit(settings):
+if toolkit := stages.cuda_toolkit(settings):
     # Before any other use of apt: two keys for one repository stop all of it.
     cuda_repository.present(
         name="Ensure there is one apt source for NVIDIA's repository",
-        repository=desired.cuda_repository(settings),
+        repository=stages.cuda_repository(settings),
         toolkit=toolkit,
     )
-apt.packages(name="Ensure the system packages are installed", names=desired.packages(settings))
+apt.packages(name="Ensure the system packages are installed", names=stages.packages(settings))
 swap.present(
     name=f"Ensure {settings.swap_gib} GiB of swap where memory is short",
     path="/swapfile",
@@ -58,9 +57,9 @@ swap.present(
     below_gib=settings.swap_below_gib,
 )
 account.present(
-    name=f"Ensure the account {settings.user} exists", user=settings.user, home=desired.STATE
+    name=f"Ensure the account {settings.user} exists", user=settings.user, home=stages.STATE
 )
-filesystem.present(name="Ensure the directories exist", entries=desired.directories())
+filesystem.present(name="Ensure the directories exist", entries=stages.directories())
 
 # --- cuda
 if toolkit:
@@ -68,10 +67,10 @@ if toolkit:
     cuda_toolkit.present(name=f"Ensure CUDA {toolkit.release} is installed", toolkit=toolkit)
 
 # --- rust
-if rustup := desired.rustup(settings):
+if rustup := stages.rustup(settings):
     rust.present(
         name=f"Ensure Rust {settings.version.rust_toolchain} is installed",
-        home=desired.RUST,
+        home=stages.RUST,
         toolchain=settings.version.rust_toolchain,
         rustup=rustup,
     )
@@ -79,30 +78,30 @@ if rustup := desired.rustup(settings):
 # --- source
 source.prepared(
     name=f"Ensure the tree is vLLM {settings.vllm_version} with our patches",
-    source=desired.source(settings),
-    tree=desired.TREE,
+    source=stages.source(settings),
+    tree=stages.TREE,
     python=settings.python,
 )
 
 # --- build
-if attention_check := desired.attention_check(settings):
+if attention_check := stages.attention_check(settings):
     # Minutes now, instead of an hour of compiling, to learn that the tree needs another patch.
     filesystem.present(
         name="Ensure the attention probe is current",
-        entries=attention.program_files(desired.PROGRAMS),
+        entries=attention.program_files(stages.PROGRAMS),
     )
     attention.fits(
         name="Ensure the attention kernels fit the GPU",
         check=attention_check,
-        directory=desired.PROGRAMS,
-        record=desired.ATTENTION_RECORD,
+        directory=stages.PROGRAMS,
+        record=stages.ATTENTION_RECORD,
     )
 requirements.installed(
     name="Ensure the interpreter has what the lock names",
-    lock=desired.requirements_lock(settings),
+    lock=stages.requirements_lock(settings),
     python=settings.python,
 )
-if extra := desired.runtime_lock(settings):
+if extra := stages.runtime_lock(settings):
     requirements.installed(
         name=f"Ensure the interpreter has what {settings.runtime} serves with",
         lock=extra,
@@ -110,12 +109,12 @@ if extra := desired.runtime_lock(settings):
     )
 built = build.installed(
     name=f"Ensure vLLM {settings.vllm_version} is built from that tree and installed",
-    build=desired.build(settings),
-    places=desired.build_places(settings),
+    build=stages.build(settings),
+    places=stages.build_places(settings),
 )
 
 # --- secret: before the model, whose download may need the token
-token_source = desired.token_source(settings)
+token_source = stages.token_source(settings)
 filesystem.present(
     name="Ensure the token's unit is current", entries=secret.token_entries(token_source)
 )
@@ -125,14 +124,14 @@ if token_source:
 # --- model
 checkpoint = model.present(
     name=f"Ensure the checkpoint {settings.model_source} is complete",
-    producer=desired.checkpoint(settings),
-    directory=desired.checkpoint_directory(settings),
+    producer=stages.checkpoint(settings),
+    directory=stages.checkpoint_directory(settings),
     python=settings.python,
-    log=f"{desired.LOGS}/model.log",
+    log=f"{stages.LOGS}/model.log",
 )
 
 # --- service
-unit = desired.service(settings)
+unit = stages.service(settings)
 if unit.api_key_generation is not None:
     secret.api_key(
         name="Ensure the server's API key is private",
@@ -142,13 +141,13 @@ if unit.api_key_generation is not None:
 runtime.others_gone(name=f"Ensure no server but {unit.runtime.unit}", units=others(unit.runtime))
 filesystem.present(
     name="Ensure the measuring programs are current",
-    entries=smoke.program_files(desired.PROGRAMS),
+    entries=smoke.program_files(stages.PROGRAMS),
 )
 filesystem.present(
     name="Ensure the server's unit and environment are current",
-    entries=[*server_unit.entries(unit), readiness.unit_file(desired.stopwatch(settings))],
+    entries=[*server_unit.entries(unit), readiness.unit_file(stages.stopwatch(settings))],
 )
-readiness.timed(name="Ensure each start of the server is timed", watch=desired.stopwatch(settings))
+readiness.timed(name="Ensure each start of the server is timed", watch=stages.stopwatch(settings))
 service.running(
     name=f"Ensure {settings.served_name} is served and answers",
     wanted=server_unit.wanted(unit),
@@ -164,11 +163,11 @@ if settings.watch_spot:
 # --- smoke
 smoke.checked(
     name="Ensure what is served passed the smoke check",
-    check=desired.smoke_check(settings),
-    served=desired.served_files(settings),
+    check=stages.smoke_check(settings),
+    served=stages.served_files(settings),
     texts=server_unit.texts(unit),
-    directory=desired.PROGRAMS,
-    record=desired.SMOKE_RECORD,
+    directory=stages.PROGRAMS,
+    record=stages.SMOKE_RECORD,
     always=settings.smoke == "always",
     after=[built, checkpoint],
 )

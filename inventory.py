@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from pyinfra import logger
 from pyinfra.api.exceptions import InventoryError
 
+from desired.fleet import GROUPS
 from facts.aws import Aws
 from facts.ec2_hosts import accelerator, describe, listing, nothing_ready
 from facts.ec2_price import spending
-from fleet import GROUPS
 
 _aws = Aws()
 _now = datetime.now(UTC)

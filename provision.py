@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 from pyinfra import host, inventory, logger, state
 
+from desired.fleet import Fleet
 from facts.aws import Aws
 from facts.ec2 import instances
 from facts.ec2_price import spending
 from facts.ec2_survey import survey
-from fleet import Fleet
 from operations import ec2
 from operations.ec2_plan import consent_given
 from operations.ec2_report import tell_found, tell_survey, warn

@@ -20,8 +20,8 @@ from pydantic import (
 from pyinfra.api.exceptions import DeployError
 
 import versions
+from desired.serving import needs_key
 from runtimes import RUNTIMES
-from serving import needs_key
 
 # Data of pyinfra and its connectors, which are not knobs of ours.
 FOREIGN = re.compile(

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from desired.fleet import MANAGED_BY
 from facts.aws import Aws, AwsError
-from fleet import MANAGED_BY
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import FilterTypeDef, ImageTypeDef

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from desired.fleet import Fleet
 from facts.aws import Aws
 from facts.ec2 import Instance, Market, Volume, online, volumes
 from facts.ec2_image import Image, baked_image, public_image
 from facts.ec2_network import Findings, Group, Place, groups, judge_profile, offering_zones, places
 from facts.ec2_price import latest, prices
 from facts.ec2_quota import Kind, Quota, kinds, quotas
-from fleet import Fleet
 
 
 @dataclass(frozen=True)

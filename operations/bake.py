@@ -14,6 +14,7 @@ from pyinfra.api import StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.exceptions import DeployError
 
+from desired.fleet import MANAGED_BY
 from facts.aws import Aws, AwsError
 from facts.bake import Seal, SealState, seal_program
 from facts.build import FoundBuild, Stamp
@@ -21,7 +22,6 @@ from facts.ec2 import Instance, by_id
 from facts.ec2_image import BUILD, Image, baked_images
 from facts.smoke import SmokeState
 from facts.units import FoundUnit, Units
-from fleet import MANAGED_BY
 from operations.aws_command import Say, aws_command
 from operations.build import Build, Places
 from operations.build import plan as build_plan

@@ -11,7 +11,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from facts.build import FoundBuild, VllmBuild
 from facts.script import FILES
-from known_failures import BUILDING, GENERAL
+from failures.known import BUILDING, GENERAL
 from operations.jobs import Job
 from operations.steps import Refusal, Step, carry_out
 

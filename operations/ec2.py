@@ -12,10 +12,10 @@ from functools import partial
 from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
+from desired.fleet import Fleet
 from facts.aws import Aws
 from facts.ec2 import Instance
 from facts.ec2_survey import Survey
-from fleet import Fleet
 from operations.aws_command import Say, aws_command
 from operations.ec2_launch import Wish, offers, walk
 from operations.ec2_plan import (

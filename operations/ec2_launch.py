@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from desired.fleet import MANAGED_BY
 from facts.aws import Aws, AwsError
 from facts.ec2 import Market
 from facts.ec2_image import Image
 from facts.ec2_network import Place
-from fleet import MANAGED_BY
 from operations.aws_command import Say
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from desired.fleet import Fleet
 from facts.ec2 import Instance, Market, Volume, living
 from facts.ec2_image import misfit
 from facts.ec2_network import Place, judge_groups, unusable, usable
 from facts.ec2_quota import counts, shortfall
 from facts.ec2_survey import Survey
-from fleet import Fleet
 from operations.steps import Refusal
 
 LOST = "with all that was built and downloaded on it"

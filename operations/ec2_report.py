@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from desired.fleet import Fleet
 from facts.ec2 import Instance
 from facts.ec2_hosts import describe
 from facts.ec2_network import judge_groups
 from facts.ec2_price import Prices
 from facts.ec2_survey import Survey
-from fleet import Fleet
 from operations.ec2_plan import changes
 
 

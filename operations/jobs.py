@@ -8,7 +8,7 @@ from pathlib import Path
 from pyinfra.api import QuoteString, StringCommand
 
 from facts.script import FILES
-from failures import Failure, explain
+from failures.diagnosis import Failure, explain
 from operations.steps import python_program
 from operations.watched import Watched
 

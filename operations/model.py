@@ -11,7 +11,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from facts.model import Checkpoint, FoundCheckpoint
 from facts.script import FILES
-from known_failures import GENERAL
+from failures.known import GENERAL
 from operations.jobs import Job
 from operations.steps import Step, carry_out
 

@@ -7,12 +7,12 @@ from pyinfra import host
 from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
+from desired.rendering import rendered
+from desired.unit_syntax import command_line
 from facts.units import FoundUnit, Units
 from operations.filesystem import File
 from operations.steps import Step, carry_out
 from operations.unit_steps import differs, unit_steps
-from rendering import rendered
-from unit_syntax import command_line
 
 UNIT = "vllm-readiness.service"
 

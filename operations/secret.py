@@ -8,14 +8,14 @@ from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
+from desired.rendering import rendered
+from desired.unit_syntax import command_line
 from facts.secret import Secret, SecretFacts, SecretFile
 from operations.action import action
 from operations.filesystem import Absent, Directory, Entry, File
 from operations.steps import Step, carry_out
 from operations.unit_steps import differs, unit_steps
 from operations.watched import Watched
-from rendering import rendered
-from unit_syntax import command_line
 
 FILES = Path(__file__).resolve().parent.parent / "files"
 TOKEN_UNIT = "vllm-token.service"

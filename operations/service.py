@@ -10,10 +10,10 @@ from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.operation import OperationMeta
 
 from facts.service import Record, Service, ServiceFacts
-from failures import explain
+from failures.diagnosis import explain
+from failures.known import GENERAL, SERVING
 from files.health.service_health import nonsense
 from files.service.check_start import essence
-from known_failures import GENERAL, SERVING
 from operations.steps import Step, carry_out, changes
 from operations.unit_steps import differs, unit_steps
 from operations.watched import Watched

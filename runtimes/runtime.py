@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from serving import Server
+from desired.serving import Server
 
 
 @dataclass(frozen=True)

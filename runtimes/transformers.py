@@ -5,9 +5,9 @@ It has no API key, no /metrics and no limit on the context. It refuses fields th
 minimum of tokens there keeps an answer from ending. [source: transformers 5.19.0]
 """
 
-import serving
+from desired import serving
+from desired.serving import Server
 from runtimes.runtime import Runtime
-from serving import Server
 
 
 def argv(server: Server) -> list[str]:

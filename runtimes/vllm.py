@@ -1,6 +1,6 @@
 """vLLM, built from source: what this product is for."""
 
-import serving
+from desired import serving
 from runtimes.runtime import Runtime
 
 RUNTIME = Runtime(

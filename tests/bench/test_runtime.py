@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from desired.serving import Server
 from facts.units import FoundUnit
 from operations.requirements import parse_lock
 from operations.runtime import plan
 from runtimes import RUNTIMES, others
-from serving import Server
 
 LOCKS = Path(__file__).resolve().parents[2] / "files" / "locks"
 SERVER = Server(

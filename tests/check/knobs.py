@@ -14,7 +14,7 @@ READERS = [
     *ROOT.glob("*.py"),
     *(
         path
-        for folder in ("facts", "operations", "report")
+        for folder in ("desired", "facts", "operations", "report")
         for path in (ROOT / folder).glob("*.py")
     ),
 ]

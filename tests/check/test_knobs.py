@@ -2,7 +2,7 @@
 
 import pytest
 
-from fleet import Fleet
+from desired.fleet import Fleet
 from settings import Settings
 from tests.check.knobs import HOST_GROUPS, assigned, read_attributes, undocumented, values
 

@@ -9,8 +9,7 @@ import jinja2
 import pytest
 from jinja2 import nodes
 
-import desired
-import server_unit
+from desired import server_unit, stages
 from operations import readiness, secret
 from operations.filesystem import Entry, File
 from settings import Settings
@@ -34,9 +33,9 @@ def _units() -> Iterator[tuple[str, str]]:
     for group in HOST_GROUPS:
         settings = Settings.of(group, {**values("all"), **values(group), **TOKEN})
         entries: list[Entry] = [
-            *server_unit.entries(desired.service(settings)),
-            *secret.token_entries(desired.token_source(settings)),
-            readiness.unit_file(desired.stopwatch(settings)),
+            *server_unit.entries(stages.service(settings)),
+            *secret.token_entries(stages.token_source(settings)),
+            readiness.unit_file(stages.stopwatch(settings)),
         ]
         for entry in entries:
             if isinstance(entry, File) and entry.path.endswith(".service"):

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from desired.unit_syntax import command_line, environment_file
 from tests.container import host as hosts
 from tests.container.engine import Engine
 from tests.container.host import TEST_PREFIX, Host
-from unit_syntax import command_line, environment_file
 
 NASTY = "\"'\\`$#;%={}()*~&|<>! \t\r\x01\x7fabcXYZ09-_é東😀"
 SHOW_ENVIRONMENT = (

@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from desired.fleet import Fleet
 from facts.ec2 import Instance
 from facts.ec2_image import Image
 from facts.ec2_network import Findings, Place
 from facts.ec2_quota import Kind, Quota
 from facts.ec2_survey import Survey
-from fleet import Fleet
 from tests.ec2.provisioning import KNOBS, PARAMETER
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)

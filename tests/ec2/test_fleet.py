@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyinfra.api.exceptions import DeployError
 
-from fleet import Fleet
+from desired.fleet import Fleet
 from tests.ec2.provisioning import KNOBS
 
 

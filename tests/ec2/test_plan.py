@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from desired.fleet import Fleet
 from facts.ec2 import Instance, Volume
 from facts.ec2_network import Findings, Group
 from facts.ec2_quota import Quota
 from facts.ec2_survey import Survey
-from fleet import Fleet
 from operations.ec2_plan import (
     Await,
     Change,

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from desired.unit_syntax import command_line, environment_file
 from files.token.fetch_token import environment_line
 from tests.secret.systemd_environment import parse
-from unit_syntax import command_line, environment_file
 
 values = st.text(st.characters(exclude_characters="\n\0", exclude_categories=["Cs"]), max_size=60)
 nasty = st.text(st.sampled_from("\"'\\`$#;= \t%&ab\r"), max_size=30)

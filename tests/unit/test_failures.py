@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from failures import diagnose, explain
-from known_failures import BUILDING, GENERAL, KNOWN, SERVING
+from failures.diagnosis import diagnose, explain
+from failures.known import BUILDING, GENERAL, KNOWN, SERVING
 
 # As vLLM, torch, Triton, pip and the kernel word them.
 SEEN = {

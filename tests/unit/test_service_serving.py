@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-import server_unit
-import serving
-from server_unit import ServerUnit
-from serving import Server
+from desired import server_unit, serving
+from desired.server_unit import ServerUnit
+from desired.serving import Server
 
 CPU = Server(
     python="/usr/bin/python3",

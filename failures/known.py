@@ -4,7 +4,7 @@ Specific entries stand before general ones. `evidence` says where each was seen:
 (read in the released source), field (on a real g5g host), or the public report.
 """
 
-from failures import Failure
+from failures.diagnosis import Failure
 
 SERVING = (
     Failure(

@@ -4,6 +4,8 @@ import json
 from pathlib import Path, PurePosixPath
 
 import versions
+from desired.server_unit import ServerUnit
+from desired.serving import Server, needs_key, problems, reachable_address
 from operations import attention, rust, smoke
 from operations.build import Build, Places
 from operations.cuda_repository import Repository
@@ -16,11 +18,9 @@ from operations.rust import Rustup
 from operations.secret import TOKEN_PATH, TokenSource
 from operations.source import Patch, Source
 from runtimes import RUNTIMES
-from server_unit import ServerUnit
-from serving import Server, needs_key, problems, reachable_address
 from settings import Settings
 
-FILES = Path(__file__).resolve().parent / "files"
+FILES = Path(__file__).resolve().parent.parent / "files"
 
 # Where things lie on a host.
 ROOT = "/opt/vllm-g5g"

@@ -23,7 +23,7 @@ from pyinfra.api.exceptions import DeployError
 # With the tag Name, all that says which instances are ours. Nothing without it is ever touched.
 MANAGED_BY = "vllm-g5g"
 # Groups that have data of their own: a fleet's name makes a group too, and must be none of them.
-_GROUP_DATA = Path(__file__).resolve().parent / "group_data"
+_GROUP_DATA = Path(__file__).resolve().parent.parent / "group_data"
 GROUPS = frozenset({"inventory", *(path.stem for path in _GROUP_DATA.glob("*.py"))})
 
 State = Literal["running", "stopped", "absent"]

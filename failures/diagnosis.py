@@ -1,6 +1,6 @@
 """Tell from a log why something failed, and what to do about it.
 
-Pure functions over lines that were fetched from a host; `known_failures` has the table.
+Pure functions over lines that were fetched from a host; failures/known.py has the table.
 """
 
 import re

@@ -4,20 +4,19 @@ import hashlib
 import json
 from pathlib import Path
 
-import desired
-import server_unit
+from desired import server_unit, stages
+from desired.serving import reachable_address
 from files.bench.plan import Method
 from operations.bench import Benchmark, Places
 from runtimes import RUNTIMES
-from serving import reachable_address
 from settings import Settings
 
-RUNS = f"{desired.STATE}/bench"
+RUNS = f"{stages.STATE}/bench"
 
 
 def places(settings: Settings) -> Places:
     """Return where programs, runs and reports lie; reports are on this machine."""
-    return Places(programs=desired.PROGRAMS, runs=RUNS, reports=Path(settings.bench_reports))
+    return Places(programs=stages.PROGRAMS, runs=RUNS, reports=Path(settings.bench_reports))
 
 
 def method(settings: Settings) -> Method:
@@ -32,19 +31,19 @@ def method(settings: Settings) -> Method:
 
 def benchmark(settings: Settings, host_name: str) -> Benchmark:
     """Return the benchmark of a host, for the server that its settings ask for."""
-    runtime, server = RUNTIMES[settings.runtime], desired.server(settings)
+    runtime, server = RUNTIMES[settings.runtime], stages.server(settings)
     return Benchmark(
         url=f"http://{reachable_address(settings.address)}:{settings.port}",
         model=runtime.request_model(server),
         method=method(settings),
-        api_key_file=desired.service(settings).api_key_file,
+        api_key_file=stages.service(settings).api_key_file,
         full_length=runtime.full_length,
         metrics=runtime.metrics,
         prefix_counters=runtime.prefix_counters,
         attach={
-            "smoke": desired.SMOKE_RECORD,
-            "build": desired.STAMP,
-            "readiness": desired.READINESS_RECORD,
+            "smoke": stages.SMOKE_RECORD,
+            "build": stages.STAMP,
+            "readiness": stages.READINESS_RECORD,
         },
         about=about(settings, host_name) | {"runtime": runtime.name},
     )
@@ -68,5 +67,5 @@ def about(settings: Settings, host_name: str) -> dict[str, object]:
 
 def service_digest(settings: Settings) -> str:
     """Return what stands for the unit and its environment: with other flags it is another run."""
-    texts = server_unit.texts(desired.service(settings))
+    texts = server_unit.texts(stages.service(settings))
     return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from desired.rendering import rendered
+from desired.serving import Server, reachable_address
+from desired.unit_syntax import command_line, environment_file
 from operations.filesystem import Absent, Directory, Entry, File
 from operations.service import HEALTH_SCRIPT, Check, Wanted, drop_in_directories
-from rendering import rendered
 from runtimes import RUNTIMES, Runtime
-from serving import Server, reachable_address
-from unit_syntax import command_line, environment_file
 
-ROOT = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parent.parent
 UNIT = RUNTIMES["vllm"].unit
 UNIT_PATH = f"/etc/systemd/system/{UNIT}"
 ENVIRONMENT_PATH = "/etc/vllm-g5g/vllm.env"

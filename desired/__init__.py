@@ -1,0 +1,1 @@
+"""What should be, derived from the knobs: values, texts, command lines. No look at a host."""
