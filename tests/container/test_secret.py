@@ -3,11 +3,8 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from operations.secret import TOKEN_PATH, TOKEN_UNIT
 from tests.container import host as hosts
@@ -16,12 +13,13 @@ from tests.container.engine import Engine
 from tests.container.host import TEST_PREFIX, Host
 from tests.container.pyinfra_run import Run
 from tests.secret.metadata import Metadata, metadata_service
+from tests.secret.secrets_manager import REGION, secrets_manager
 from tests.secret.systemd_environment import parse
 
 TOKEN = "hf_PlantedTokenThatMustNotTravel"
 KEY = "/etc/vllm-g5g/api-key.env"
 DATA = {
-    "region": "us-west-2",
+    "region": REGION,
     "secret_id": "hf/token",
     "keep_last": False,
     "api_key_file": KEY,
@@ -32,11 +30,10 @@ OPERATIONS = ("unit", "token", "key")
 
 @dataclass
 class Vault:
-    """A host with a role, and the Secrets Manager that it reads from."""
+    """A host with a role in front of a Secrets Manager."""
 
     host: Host
     metadata: Metadata
-    client: Any  # of Secrets Manager
 
     def converge(self, *flags: str, **data: object) -> Run:
         deploy = "tests/container/deploys/secret.py"
@@ -48,26 +45,15 @@ class Vault:
 
 @pytest.fixture(scope="module")
 def vault(booted: tuple[Engine, str]) -> Iterator[Vault]:
-    moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    moto.start()
-    url = "http://{}:{}".format(*moto.get_host_and_port())
-    client = boto3.client(
-        "secretsmanager",
-        region_name="us-west-2",
-        endpoint_url=url,
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-    )
-    client.create_secret(Name="hf/token", SecretString=TOKEN + "\n")
     host = hosts.boot(*booted, f"{TEST_PREFIX}secret-{os.getpid()}")
-    with metadata_service() as metadata:
+    secrets = {DATA["secret_id"]: TOKEN + "\n"}
+    with secrets_manager(secrets) as manager, metadata_service() as metadata:
         host.run(
             f"systemctl set-environment AWS_EC2_METADATA_SERVICE_ENDPOINT={metadata.url} "
-            f"AWS_ENDPOINT_URL_SECRETS_MANAGER={url}"
+            f"AWS_ENDPOINT_URL_SECRETS_MANAGER={manager.url}"
         )
-        yield Vault(host, metadata, client)
+        yield Vault(host, metadata)
     host.remove()
-    moto.stop()
 
 
 @pytest.fixture(scope="module")
