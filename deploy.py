@@ -4,7 +4,7 @@ Read from top to bottom, this is what the host will look like. The values come f
 way of settings.py; desired/stages.py turns them into what each stage should bring about.
 """
 
-from pyinfra import host
+from pyinfra import host, logger
 
 from desired import server_unit, stages
 from operations import (
@@ -33,6 +33,8 @@ from runtimes import others
 from settings import Settings
 
 settings = Settings.of(host.name, host.data.dict())
+for warning in stages.warnings(settings):
+    host.log(warning, log_func=logger.warning)
 
 # --- preflight: a host that can never serve is refused here, in the dry run too
 preflight.host_can_serve(

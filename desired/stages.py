@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 import versions
 from desired.server_unit import ServerUnit
-from desired.serving import Server, needs_key, problems, reachable_address
+from desired.serving import Server, exposure, needs_key, problems, reachable_address
 from operations import attention, rust, smoke
 from operations.build import Build, Places
 from operations.cuda_repository import Repository
@@ -220,6 +220,12 @@ def service(settings: Settings) -> ServerUnit:
         api_key_generation=settings.api_key_generation if keyed else None,
         runtime=RUNTIMES[settings.runtime],
     )
+
+
+def warnings(settings: Settings) -> list[str]:
+    """Return what is allowed and deserves a word: a server that anybody may use."""
+    open_server = exposure(server(settings), settings.api_key)
+    return [open_server] if open_server else []
 
 
 def smoke_check(settings: Settings) -> smoke.Check:

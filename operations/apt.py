@@ -7,7 +7,7 @@ from pyinfra.api import StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.apt import Packages, PackageState
-from operations.action import action
+from operations.programs import program
 from operations.steps import Refusal, Step, carry_out
 
 # The image's driver belongs to its kernel module. A package that brings another user-space half
@@ -100,7 +100,7 @@ def apt_run(
 ) -> StringCommand:
     """Return the command run when apt's locks are free; see files/actions/apt_run.py."""
     guard = ("--refuse", refuse) if refuse is not None else ()
-    return action("apt_run.py", "--attempts", str(attempts), *guard, *command)
+    return program("actions/apt_run.py", "--attempts", str(attempts), *guard, *command)
 
 
 @operation()

@@ -16,7 +16,8 @@ from pyinfra.api.command import PyinfraCommand
 
 from facts.attention import Attention, FoundAttention
 from operations.filesystem import Directory, Entry, File
-from operations.steps import LiveCommand, Refusal, Step, carry_out
+from operations.live import Live
+from operations.steps import Refusal, Step, carry_out
 
 PROBE = Path(__file__).resolve().parent.parent / "files" / "probes" / "shared_memory"
 
@@ -90,7 +91,7 @@ def plan(
         return []
     was = "were never checked" if found["digest"] is None else "have changed since their last check"
     reason = f"{check.tree}: the attention kernels {was} for {check.capability}"
-    return [Step(reason, LiveCommand(command(check, directory, record, digest)))]
+    return [Step(reason, Live(command(check, directory, record, digest)))]
 
 
 @operation()

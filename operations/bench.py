@@ -17,8 +17,9 @@ from pyinfra.api.state import State
 from facts.bench import Bench, FoundRun
 from files.bench.plan import Method, Plan
 from operations.filesystem import File
+from operations.live import Live
 from operations.smoke import program_files
-from operations.steps import LiveCommand, Step, carry_out
+from operations.steps import Step, carry_out
 from report.archive import keep, place
 from report.schema import NotARun
 
@@ -93,7 +94,7 @@ def measuring(
         *(["--again"] if always else []),
         _stdin=json.dumps(asdict(benchmark.plan())),
     )
-    return [Step(reason, LiveCommand(command))] if reason else []
+    return [Step(reason, Live(command))] if reason else []
 
 
 def fetching(found: FoundRun | None, name: str, places: Places, host_name: str) -> list[Step]:

@@ -11,10 +11,10 @@ from pyinfra.api.command import PyinfraCommand
 from facts.apt_sources import Source, parse, without
 from facts.cuda import CudaRepository, RepositoryState
 from operations import filesystem
-from operations.action import action
 from operations.apt import apt_run
 from operations.cuda_toolkit import Toolkit, is_whole
 from operations.filesystem import Absent, File
+from operations.programs import program
 from operations.steps import Refusal, Step, carry_out
 
 # NVIDIA's name for a dpkg architecture. The x86_64 path on an Arm host is only noticed much later,
@@ -164,7 +164,7 @@ def _keyring_installation(repository: Repository, path: str, pin: str) -> String
     file = f"{DOWNLOADS}/{name}"
     unpack = ("dpkg", "--force-confmiss,confold", "--install", file)
     return StringCommand(
-        *(action("fetch.py", repository.url(path) + name, file, pin), "&&"),
+        *(program("actions/fetch.py", repository.url(path) + name, file, pin), "&&"),
         *(apt_run(unpack), "&&", "rm", "-f", "--", QuoteString(file)),
     )
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from pyinfra.api import QuoteString, StringCommand
 
-from facts.script import FILES
 from failures.diagnosis import Failure, explain
-from operations.steps import python_program
-from operations.watched import Watched
+from operations.live import Live
+from operations.programs import program
 
 # Of the log, when a failure is looked for: a compiler's first error can be far above the end.
 EVIDENCE_LINES = 2000
@@ -29,7 +28,7 @@ class Job:
     failures: Sequence[Failure]  # the known ones, by which a failure is explained
     properties: Mapping[str, str] = field(default_factory=dict)
 
-    def command(self, given: object) -> Watched:
+    def command(self, given: object) -> Live:
         """Return the command that starts the job on `given`, a JSON value, or attaches to it."""
         text = json.dumps(
             {
@@ -44,8 +43,8 @@ class Job:
             }
         )
         shown = StringCommand("tail", "-n", str(EVIDENCE_LINES), "--", QuoteString(self.log))
-        return Watched(
-            python_program(FILES / "jobs" / "job.py", stdin=text),
+        return Live(
+            program("jobs/job.py", stdin=text),
             evidence=lambda output: shown,
             explain=lambda lines: explain(lines, self.failures),
         )

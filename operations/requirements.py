@@ -11,8 +11,9 @@ from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.interpreter import FoundInterpreter, Interpreter
-from facts.script import FILES
-from operations.steps import LiveCommand, Refusal, Step, alone, carry_out, python_program
+from operations.live import Live
+from operations.programs import alone, program
+from operations.steps import Refusal, Step, carry_out
 
 MOST_NAMED = 5  # distributions in a reason; the count says the rest
 
@@ -63,8 +64,8 @@ def plan(found: FoundInterpreter | None, lock: str, python: str) -> list[Step | 
         return []
     shown = "; ".join(faults[:MOST_NAMED])
     more = f"; and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else ""
-    install = python_program(FILES / "python" / "install.py", python, str(len(wanted)), stdin=lock)
-    return [Step(f"{python}: {shown}{more}", LiveCommand(alone(install, python)))]
+    install = program("python/install.py", python, str(len(wanted)), stdin=lock)
+    return [Step(f"{python}: {shown}{more}", Live(alone(install, python)))]
 
 
 @operation()

@@ -8,7 +8,7 @@ from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.rust import Rust, RustState
-from operations.action import action
+from operations.programs import program
 from operations.steps import Refusal, Step, carry_out, refuse
 
 TRIPLES = {"aarch64": "aarch64-unknown-linux-gnu", "x86_64": "x86_64-unknown-linux-gnu"}
@@ -90,7 +90,7 @@ def _install(home: str, toolchain: str, rustup: Rustup, triple: str) -> StringCo
         settings["RUSTUP_DIST_SERVER"] = rustup.dist_server
     return StringCommand(
         *("umask", "022", "&&"),
-        *(action("fetch.py", "--published", rustup.url(triple), init, pin), "&&"),
+        *(program("actions/fetch.py", "--published", rustup.url(triple), init, pin), "&&"),
         *("env", *(QuoteString(f"{key}={value}") for key, value in settings.items())),
         *(QuoteString(init), "-y", "--no-modify-path", "--profile", "minimal"),
         *("--default-toolchain", QuoteString(toolchain), "&&", "rm", "-f", "--", QuoteString(init)),

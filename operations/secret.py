@@ -11,11 +11,11 @@ from pyinfra.api.command import PyinfraCommand
 from desired.rendering import rendered
 from desired.unit_syntax import command_line
 from facts.secret import Secret, SecretFacts, SecretFile
-from operations.action import action
 from operations.filesystem import Absent, Directory, Entry, File
+from operations.live import Live
+from operations.programs import program
 from operations.steps import Step, carry_out
 from operations.unit_steps import differs, unit_steps
-from operations.watched import Watched
 
 FILES = Path(__file__).resolve().parent.parent / "files"
 TOKEN_UNIT = "vllm-token.service"
@@ -110,13 +110,13 @@ def _content_reasons(path: str, file: SecretFile) -> list[str]:
     return [] if file["good"] else [f"{path} does not hold one printable word"]
 
 
-def _fetch() -> Watched:
+def _fetch() -> Live:
     invocation = f"$(systemctl show --property InvocationID --value {TOKEN_UNIT})"
     shown = StringCommand(
         *("journalctl", "--no-pager", "--output", "cat", "--lines", "20"),
         *(f"_SYSTEMD_INVOCATION_ID={invocation}", "+", f"INVOCATION_ID={invocation}"),
     )
-    return Watched(
+    return Live(
         StringCommand("systemctl", "restart", TOKEN_UNIT),
         evidence=lambda output: shown,
         explain=token_failure,
@@ -147,7 +147,7 @@ def key_plan(found: SecretFile, path: str, generation: int) -> list[Step]:
     if not reasons and f"generation {generation}" not in found["comments"]:
         reasons = [f"{path} is not of generation {generation}"]
     if reasons:
-        return [Step("; ".join(reasons), action("make_api_key.py", path, str(generation)))]
+        return [Step("; ".join(reasons), program("actions/make_api_key.py", path, str(generation)))]
     if (found["mode"], found["owner"]) == PRIVATE:
         return []
     reason = f"{path} is {found['mode']} {found['owner']}, wanted 600 root:root"

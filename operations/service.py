@@ -14,9 +14,9 @@ from failures.diagnosis import explain
 from failures.known import GENERAL, SERVING
 from files.health.service_health import nonsense
 from files.service.check_start import essence
+from operations.live import Live
 from operations.steps import Step, carry_out, changes
 from operations.unit_steps import differs, unit_steps
-from operations.watched import Watched
 
 HEALTH_SCRIPT = "/usr/local/lib/vllm-g5g/service_health.py"
 JOURNAL_LINES = 400
@@ -222,13 +222,13 @@ def _dead(found: Service, wanted: Wanted) -> list[str]:
     return [] if loading or busy or not problem else [f"it runs and does not answer: {problem}"]
 
 
-def _wait(wanted: Wanted, restart: bool) -> Watched:
+def _wait(wanted: Wanted, restart: bool) -> Live:
     check = wanted.check
     words = ["wait", "--unit", wanted.unit, "--url", check.url, "--model", check.model]
     words += ["--question", check.question, "--deadline", str(check.ready_seconds)]
     words += ["--api-key-file", wanted.api_key_file] if wanted.api_key_file else []
     words += ["--restart"] if restart else []
-    return Watched(
+    return Live(
         StringCommand("/usr/bin/python3", HEALTH_SCRIPT, *map(QuoteString, words)),
         evidence=lambda output: journal(wanted.unit, output),
         explain=lambda lines: explain(lines, (*SERVING, *GENERAL)),

@@ -13,7 +13,8 @@ from pyinfra.api.operation import OperationMeta
 
 from facts.smoke import Smoke, SmokeRecord, SmokeState
 from operations.filesystem import Directory, Entry, File
-from operations.steps import LiveCommand, Step, carry_out, changes
+from operations.live import Live
+from operations.steps import Step, carry_out, changes
 
 FILES = Path(__file__).resolve().parent.parent / "files"
 
@@ -107,7 +108,7 @@ def plan(
     """Return the step that checks the host, unless the last check tested just this and passed."""
     digest = digest_of({**state["files"], **texts}, program_files(directory), check)
     reason = why(state["record"], digest, always=always, changing=changing)
-    live = LiveCommand(command(check, directory, record, digest))
+    live = Live(command(check, directory, record, digest))
     return [Step(reason, live)] if reason else []
 
 

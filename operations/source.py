@@ -10,9 +10,10 @@ from pyinfra import host
 from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
-from facts.script import FILES
 from facts.source import FoundTree, SourceTree
-from operations.steps import LiveCommand, Step, alone, carry_out, python_program
+from operations.live import Live
+from operations.programs import alone, program
+from operations.steps import Step, carry_out
 
 BRANCH = "vllm-g5g"
 
@@ -54,10 +55,10 @@ def plan(found: FoundTree | None, source: Source, tree: str, python: str) -> lis
         "python": python,
         "inputs": source.digest(),
     }
-    command = python_program(FILES / "source" / "prepare_tree.py", stdin=json.dumps(spec))
+    command = program("source/prepare_tree.py", stdin=json.dumps(spec))
     # Held by its parent: the tree itself may be gone.
     alone_there = alone(command, str(PurePosixPath(tree).parent))
-    return [Step(f"{tree} {'; '.join(faults)}", LiveCommand(alone_there))]
+    return [Step(f"{tree} {'; '.join(faults)}", Live(alone_there))]
 
 
 @operation()

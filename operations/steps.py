@@ -7,8 +7,6 @@ run names is computed by the very code that acts.
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from gevent import GreenletExit
 from pyinfra import context, logger
@@ -16,7 +14,6 @@ from pyinfra.api import QuoteString, StringCommand
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.operation import OperationMeta
 from pyinfra.api.output import format_text
-from pyinfra.connectors.util import CommandOutput
 
 
 @dataclass(frozen=True)
@@ -35,47 +32,12 @@ class Refusal:
     message: str
 
 
-class LiveCommand(StringCommand):
-    """A command that takes long: what it says is shown line by line, at every verbosity."""
-
-    def execute(self, state: Any, host: Any, connector_arguments: Any) -> Any:
-        connector_arguments.update(self.bits[0].connector_arguments)
-        succeeded, output = host.run_shell_command(
-            self, print_output=True, print_input=state.print_input, **connector_arguments
-        )
-        # What was shown already must not be shown again when pyinfra reports the failure.
-        return succeeded, output if succeeded else CommandOutput([])
-
-
 Plan = Sequence[Step | Refusal]
 
 
 def refuse(message: str) -> StringCommand:
     """Return a command that fails on this host alone and shows the message."""
     return StringCommand("printf", r"'%s\n'", QuoteString(message), ">&2;", "exit", "1")
-
-
-def python_program(path: Path, *arguments: str, stdin: str) -> StringCommand:
-    """Return the command that runs one of our programs on the host, by its standard library."""
-    return StringCommand(
-        *("python3", "-I", "-u", "-c", QuoteString(path.read_text())),
-        *map(QuoteString, arguments),
-        _stdin=stdin,
-    )
-
-
-def alone(command: StringCommand, path: str) -> StringCommand:
-    """Return the command, held back until no other with the same path is at work on the host.
-
-    What a killed run was at goes on there without it, and the next run must not get in between.
-    The lock is on `path` itself, a file or directory that is there: nothing is left behind.
-    """
-    say = QuoteString(f"waiting for what an earlier run is still at (it holds {path})")
-    return StringCommand(
-        *("exec", "9<", QuoteString(path), "&&", "{", "flock", "-n", "9", "||"),
-        *("{", "echo", say, ";", "flock", "9", ";", "}", ";", "}", "&&", command),
-        **command.connector_arguments,
-    )
 
 
 def changes(earlier: OperationMeta) -> bool:

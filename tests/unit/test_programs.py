@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyinfra.api import StringCommand
 
-from operations.steps import alone
+from operations.programs import alone
 
 
 def started(command: StringCommand) -> "subprocess.Popen[str]":

@@ -1,4 +1,4 @@
-"""A command that takes minutes: its output is shown as it comes, its failure is explained."""
+"""A command that takes long: its output is shown as it comes, its failure is explained."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,20 +10,20 @@ from pyinfra.api.state import State
 from pyinfra.connectors.util import CommandOutput
 
 
-class Watched(StringCommand):
-    """A command whose lines are shown live, also without -v.
+class Live(StringCommand):
+    """A command whose lines are shown one by one, at every verbosity.
 
     Where it fails, `evidence` makes a command from its output (one that shows a journal, the end
     of a log), and `explain` turns the lines of both into what the user reads: cause and remedy
-    first.
+    first. Without them, what was shown is all there is to know.
     """
 
     def __init__(
         self,
         command: StringCommand,
         *,
-        evidence: Callable[[Sequence[str]], StringCommand],
-        explain: Callable[[Sequence[str]], Sequence[str]],
+        evidence: Callable[[Sequence[str]], StringCommand] | None = None,
+        explain: Callable[[Sequence[str]], Sequence[str]] | None = None,
     ) -> None:
         super().__init__(command, **command.connector_arguments)
         self.evidence = evidence
@@ -39,8 +39,10 @@ class Watched(StringCommand):
         )
         if done:
             return done, output
-        said = [line.line for line in output]
-        _, evidence = host.run_shell_command(self.evidence(said), **connector_arguments)
-        for line in self.explain([*said, *(line.line for line in evidence)]):
+        lines = [line.line for line in output]
+        if self.evidence is not None:
+            _, evidence = host.run_shell_command(self.evidence(lines), **connector_arguments)
+            lines += [line.line for line in evidence]
+        for line in self.explain(lines) if self.explain is not None else ():
             host.log_styled(line, fg="red", log_func=logger.error)
         return False, CommandOutput([])
