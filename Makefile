@@ -3,10 +3,9 @@ PYTHON ?=
 export PYTHON
 RUN = .venv/bin/python -m
 # Programs that are sent to a host and run there by whatever python3 it has; data; and tests.
-UNTYPED = ^(tests|group_data|files/(actions|build|facts|jobs|model|python|source))/
 
 .DEFAULT_GOAL := help
-.PHONY: help setup try clean-try test check test-versions prove locks drift bench-ssm fuzz
+.PHONY: help setup try clean-try test test-thorough check test-versions prove locks drift bench-ssm fuzz
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -22,14 +21,18 @@ try: ## Converge a container on this machine, twice, and ask the served model a 
 clean-try: setup ## Remove what `make try` left: its container and .try
 	@$(RUN) tests.container.rehearsal --remove
 
-test: ## Run every test
+test: ## Run the tests, container included
 	@sh tests/container/setup.sh python engine
-	@$(RUN) pytest
+	@$(RUN) pytest -n 2 --dist loadgroup
+
+test-thorough: ## Run every case on the container, the long ones too
+	@sh tests/container/setup.sh python engine
+	@$(RUN) pytest -m 'not versions' tests/container
 
 check: setup ## Lint, types, templates, units and knobs: what CI checks before the tests
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/mypy --exclude '$(UNTYPED)' .
+	.venv/bin/mypy .
 	@$(RUN) pytest -q tests/check
 
 test-versions: setup ## Test patches, locks and proof on every supported version

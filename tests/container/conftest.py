@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.container.engine import Engine
 from tests.container.host import CACHE, TEST_PREFIX
 from tests.container.managed import managed
 from tests.container.pyinfra_run import Run
+from tests.container.selection import is_thorough
 from tests.container.stand_in import StandIn
 
 # Containers of two sessions on one machine must not meet.
@@ -31,6 +33,13 @@ class FirstDay:
     dry: Run
     written_by_dry_run: dict[str, tuple[object, object]]
     first: Run
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the long cases to `make test-thorough`."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and is_thorough(item.path.name, item.name):
+            item.add_marker(pytest.mark.thorough)
 
 
 @pytest.fixture(scope="session")
