@@ -2,7 +2,6 @@
 PYTHON ?=
 export PYTHON
 RUN = .venv/bin/python -m
-# Programs that are sent to a host and run there by whatever python3 it has; data; and tests.
 
 .DEFAULT_GOAL := help
 .PHONY: help setup try clean-try test test-thorough check test-versions prove locks drift bench-ssm fuzz

@@ -46,7 +46,7 @@ class Vault:
 @pytest.fixture(scope="module")
 def vault(booted: tuple[Engine, str]) -> Iterator[Vault]:
     host = hosts.boot(*booted, f"{TEST_PREFIX}secret-{os.getpid()}")
-    secrets = {DATA["secret_id"]: TOKEN + "\n"}
+    secrets = {str(DATA["secret_id"]): TOKEN + "\n"}
     with secrets_manager(secrets) as manager, metadata_service() as metadata:
         host.run(
             f"systemctl set-environment AWS_EC2_METADATA_SERVICE_ENDPOINT={metadata.url} "
