@@ -1,7 +1,16 @@
 """A fresh host: a dry run writes nothing, the run does as foretold, the next does nothing."""
 
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from tests.container import pyinfra_run
 from tests.container.conftest import FirstDay
 from tests.container.stand_in import StandIn
+
+# Over Systems Manager each is a round trip.
+MOST_COMMANDS = 80
 
 
 def test_a_dry_run_on_a_fresh_host_succeeds_and_plans_something(first_day: FirstDay) -> None:
@@ -22,6 +31,17 @@ def test_the_second_run_changes_nothing(host: StandIn) -> None:
     run = host.converge()
     assert run.code == 0, run.log[-4000:]
     assert run.changed == ()
+
+
+def test_a_run_without_changes_is_at_most_80_remote_commands(host: StandIn, tmp_path: Path) -> None:
+    program = host.host.engine.program
+    stub, asked = tmp_path / program, tmp_path / "asked"
+    stub.write_text(f'#!/bin/sh\necho "$1" >>{asked}\nexec {shutil.which(program)} "$@"\n')
+    stub.chmod(0o755)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    run = pyinfra_run.run(replace(host.host, instance=None, environment=path), host.data)
+    assert run.clean, run.log[-4000:]
+    assert 0 < asked.read_text().split().count("exec") <= MOST_COMMANDS
 
 
 def test_a_dry_run_of_a_converged_host_plans_nothing(host: StandIn) -> None:

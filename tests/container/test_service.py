@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 
-from server_unit import API_KEY_PATH, ENVIRONMENT_PATH, RECORD_PATH, UNIT, UNIT_PATH
+from desired.server_unit import API_KEY_PATH, ENVIRONMENT_PATH, RECORD_PATH, UNIT, UNIT_PATH
 from tests.container.stand_in import StandIn
 
 FILES = "Ensure the server's unit and environment are current"
@@ -100,8 +100,9 @@ def test_it_is_back_and_answers_after_the_death_of(host: StandIn, kill: str) -> 
 
 
 def test_it_is_back_and_answers_after_a_reboot(host: StandIn) -> None:
-    host.host.engine.run("restart", "--time", "30", host.host.name)
+    host.host.restart()
     answers(host)
+    assert set(host.run("pgrep -u vllm").split()) == of_the_service(host)
     assert host.plan().clean
 
 
