@@ -171,7 +171,6 @@ PRINTING = (
     "journalctl --no-pager --all --output verbose",
     "systemctl show '*' --no-pager --all",
     "systemctl show-environment",
-    "systemctl cat 'vllm*'",
 )
 
 
