@@ -4,7 +4,7 @@ export PYTHON
 RUN = .venv/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup try clean-try test test-thorough check test-versions prove locks drift bench-ssm fuzz
+.PHONY: help setup try clean-try test test-thorough check test-versions prove locks drift bench-ssm fuzz report
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -52,3 +52,7 @@ bench-ssm: setup ## Measure the SSM connector, one line a target
 fuzz: setup ## Fuzz the decoders of the SSM connector for a minute
 	.venv/bin/pip install --quiet atheris
 	@$(RUN) tests.ssm.fuzz -max_total_time=60
+
+report: setup ## Write the page of every kept benchmark run, and compare them
+	@$(RUN) report page reports/*.json
+	@$(RUN) report compare reports/*.json

@@ -111,6 +111,7 @@ class Settings(BaseModel):
     question: str
     expected_answer: Annotated[str, AfterValidator(_a_pattern)]
     smoke: Literal["auto", "always"]
+    smoke_lengths: tuple[Annotated[int, Field(ge=2)], ...]
     least_read_gb_per_s: Positive | None
     least_tokens_per_s: Positive | None
 

@@ -241,6 +241,7 @@ def smoke_check(settings: Settings) -> smoke.Check:
         device=settings.device,
         full_length=json.dumps(runtime.full_length),
         health=runtime.health,
+        lengths=settings.smoke_lengths,
         least_gb_per_s=settings.least_read_gb_per_s,
         least_tokens_per_s=settings.least_tokens_per_s,
     )

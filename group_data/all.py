@@ -184,6 +184,9 @@ expected_answer = r"(?i)\bparis\b"
 # "auto": only when what is served changed; "always": in every run.
 smoke = "auto"
 
+# Tokens of the answers that are timed, three times each after one that warms up.
+smoke_lengths = [64, 256]
+
 # GB/s of memory reads: 80 % of the 320.1 that a T4G's memory bus can do; 277.0 were read. [field]
 # None: measured and recorded, nothing demanded.
 least_read_gb_per_s = 256.0
