@@ -28,6 +28,7 @@ proof = bake.Proof(
     build=stages.build(settings),
     places=places,
     check=stages.smoke_check(settings),
+    texts=server_unit.texts(stages.service(settings)),
     programs=stages.PROGRAMS,
 )
 stamp = bake.proved_stamp(host.name, found, tested, proof)

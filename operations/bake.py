@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -27,7 +27,8 @@ from operations.build import Build, Places
 from operations.build import plan as build_plan
 from operations.ec2_wait import CLOCK, Clock, poll
 from operations.filesystem import File
-from operations.smoke import Check, digest_of, program_files, why
+from operations.smoke import Check
+from operations.smoke import plan as smoke_plan
 from operations.steps import Refusal, Step, carry_out
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Proof:
     build: Build
     places: Places
     check: Check
+    texts: Mapping[str, str]  # of the unit and its environment, by path
     programs: str  # directory of the measuring programs
 
 
@@ -56,14 +58,11 @@ def build_digest(stamp: Stamp) -> str:
 
 def unproved(found: FoundBuild | None, tested: SmokeState, proof: Proof) -> list[str]:
     """Return why a host is not worth an image: what its deploy would still change."""
-    faults = [
-        entry.message if isinstance(entry, Refusal) else entry.reason
-        for entry in build_plan(found, proof.build, proof.places)
+    plan = [
+        *build_plan(found, proof.build, proof.places),
+        *smoke_plan(tested, proof.check, proof.programs, "", texts=proof.texts),
     ]
-    digest = digest_of(tested["files"], program_files(proof.programs), proof.check)
-    if fault := why(tested["record"], digest, always=False, changing=False):
-        faults.append(fault)
-    return faults
+    return [step.message if isinstance(step, Refusal) else step.reason for step in plan]
 
 
 def proved_stamp(

@@ -6,6 +6,7 @@ has to start again. The default run takes a few of each kind, so that it stays b
 
 # By file: the parameters (or, without parameters, the tests) that the default run takes.
 DEFAULT = {
+    "test_bake.py": (),
     "test_bench.py": (),
     "test_drift.py": (
         "package purged",

@@ -43,7 +43,8 @@ BUILD = Build(
     jobs=None,
 )
 PLACES = Places(tree="/t", python="/p", stamp="/s", work="/w", log="/l")
-PROOF = Proof(BUILD, PLACES, Check("m", "q", "a", "/p"), "/usr/local/lib/vllm-g5g")
+TEXTS = {"/etc/systemd/system/vllm.service": "[Unit]\n"}
+PROOF = Proof(BUILD, PLACES, Check("m", "q", "a", "/p"), TEXTS, "/usr/local/lib/vllm-g5g")
 STAMP: Stamp = {
     "inputs": BUILD.inputs("2.12.0", "3.12.3"),
     "outputs": {"version": "0.32.0", "artifacts": {}, "wheel_sha256": "", "seconds": 1.0},
@@ -68,7 +69,7 @@ def built(**changes: Any) -> FoundBuild:
 
 def checked(**changes: Any) -> SmokeState:
     served: dict[str, str | None] = {"/s": "0"}
-    digest = digest_of(served, program_files(PROOF.programs), PROOF.check)
+    digest = digest_of({**served, **TEXTS}, program_files(PROOF.programs), PROOF.check)
     record: Any = {"digest": digest, "passed": True, "complaints": [], "at": "2026-11-30T12:00:00Z"}
     return {"record": record | changes, "files": served}
 
