@@ -22,7 +22,7 @@ clean-try: setup ## Remove what `make try` left: its container and .try
 
 test: ## Run the tests, container included
 	@sh tests/container/setup.sh python engine
-	@$(RUN) pytest -n 2 --dist loadgroup
+	@sh tests/run.sh
 
 test-thorough: ## Run every case on the container, the long ones too
 	@sh tests/container/setup.sh python engine
