@@ -21,15 +21,18 @@ class FetchFailed(RuntimeError):
     """The index has no such source, it could not be had, or it is not the pinned one."""
 
 
-def fetch(sdist: Sdist, cache: Path = CACHE / "sdists") -> Path:
-    """Return the archive in the cache, downloaded first where it is missing or damaged."""
+def fetch(sdist: Sdist, cache: Path = CACHE / "sdists", index: str | None = None) -> Path:
+    """Return the archive in the cache, downloaded first where it is missing or damaged.
+
+    `index` is the address of the package index, None for the one that uv is set up with.
+    """
     archive = cache / f"vllm-{sdist.number}.tar.gz"
     if archive.exists() and digest(archive) == sdist.sha256:
         return archive
     cache.mkdir(parents=True, exist_ok=True)
     partial = archive.with_suffix(f".{os.getpid()}.partial")
     try:
-        _download(locate(sdist), partial)
+        _download(locate(sdist, index), partial)
         found = digest(partial)
         if found != sdist.sha256:
             raise FetchFailed(
@@ -42,12 +45,17 @@ def fetch(sdist: Sdist, cache: Path = CACHE / "sdists") -> Path:
     return archive
 
 
-def locate(sdist: Sdist) -> str:
-    """Return the URL at which the configured index has the source distribution."""
+def locate(sdist: Sdist, index: str | None = None) -> str:
+    """Return the URL at which the index has the source distribution."""
     requirement = f"vllm=={sdist.number}\n"
     arguments = "pip compile --quiet --no-deps --no-header --format pylock.toml --no-binary vllm -"
     answer = subprocess.run(
-        [UV, *arguments.split()], input=requirement, capture_output=True, text=True, check=False
+        [UV, *arguments.split()],
+        input=requirement,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **({"UV_DEFAULT_INDEX": index} if index else {})},
     )
     if answer.returncode:
         raise FetchFailed(

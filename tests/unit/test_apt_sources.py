@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from facts.apt_sources import Source, parse, without
 
 CUDA = "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2404/sbsa/"
-DEBIAN = "http://deb.debian.org/debian"
+DEBIAN = "http://mirror.example/debian"
 
 LISTS = {
     "plain": (f"deb {DEBIAN} bookworm main\n", [Source(DEBIAN, "bookworm")]),

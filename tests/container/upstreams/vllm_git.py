@@ -16,7 +16,7 @@ from pathlib import Path
 
 import versions
 from tests.container.console import StepFailed
-from tests.container.upstreams import index_page
+from upkeep.sdists import FetchFailed, fetch
 
 # Oldest first. The newer one is what the stand-in converges to.
 NUMBERS = ("0.31.0", "0.32.0")
@@ -41,12 +41,13 @@ def ensure(cache: Path, pip: Mapping[str, str]) -> Path:
     folder = cache / "upstreams" / f"vllm-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
     if folder.exists():
         return folder
-    archives = {
-        f"v{sdist.number}": index_page.fetch(
-            "vllm", f"vllm-{sdist.number}.tar.gz", sdist.sha256, cache / "sdists", pip
-        )
-        for sdist in sdists
-    }
+    try:
+        archives = {
+            f"v{sdist.number}": fetch(sdist, cache / "sdists", pip.get("index-url"))
+            for sdist in sdists
+        }
+    except FetchFailed as error:
+        raise StepFailed(str(error)) from error
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         made = Path(scratch) / "made"
