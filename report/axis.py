@@ -5,9 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 
+# Below it powers of ten lose their digits, and no figure of ours is that small.
+_SMALLEST = 1e-300
+
+
 def nice_ticks(high: float, most: int = 5) -> list[float]:
     """Return round values from 0 past `high`, at most `most` + 1 of them."""
-    if high <= 0 or not math.isfinite(high):
+    if not _SMALLEST < high < math.inf:
         return [0.0, 1.0]
     rough = high / most
     unit = 10.0 ** math.floor(math.log10(rough))
