@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-
 # Below it powers of ten lose their digits, and no figure of ours is that small.
 _SMALLEST = 1e-300
 
