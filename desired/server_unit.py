@@ -10,7 +10,7 @@ from pathlib import Path
 from desired.rendering import rendered
 from desired.serving import Server, reachable_address
 from desired.unit_syntax import command_line, environment_file
-from operations.filesystem import Absent, Directory, Entry, File
+from operations.filesystem import Absent, Entry, File
 from operations.service import HEALTH_SCRIPT, Check, Wanted, drop_in_directories
 from runtimes import RUNTIMES, Runtime
 
@@ -67,7 +67,6 @@ def entries(unit: ServerUnit) -> list[Entry]:
     """Return the files of the stage; scripts first, since the unit calls them."""
     scripts = {HEALTH_SCRIPT: "health/service_health.py", CHECK_SCRIPT: "service/check_start.py"}
     return [
-        *(Directory(path) for path in ("/etc/vllm-g5g", "/usr/local/lib/vllm-g5g")),
         *(
             File(path, (ROOT / "files" / source).read_text(), mode="755")
             for path, source in scripts.items()

@@ -55,11 +55,9 @@ DRIFTS = {
 @pytest.mark.parametrize(("script", "operations"), DRIFTS.values(), ids=DRIFTS)
 def test_drift_is_named_and_mended(host: StandIn, script: str, operations: tuple[str, ...]) -> None:
     host.run(script)
-    assert host.plan().planned == operations
-    run = host.converge()
+    foretold, run, after = host.plan(), host.converge(), host.plan()
     assert run.code == 0, run.log[-4000:]
-    assert run.changed == operations
-    assert host.plan().planned == ()
+    assert (foretold.planned, run.changed, after.planned) == (operations, operations, ())
 
 
 KEPT = {
@@ -80,6 +78,6 @@ def test_what_is_not_ours_stays(host: StandIn, script: str) -> None:
 
 def test_two_drifts_at_once_are_both_named_and_mended(host: StandIn) -> None:
     host.run(f"rm {TREE}/setup.py; chmod 700 /opt/vllm-g5g")
-    assert host.plan().planned == (DIRECTORIES, SOURCE)
-    assert host.converge().changed == (DIRECTORIES, SOURCE)
-    assert host.plan().planned == ()
+    foretold, run, after = host.plan(), host.converge(), host.plan()
+    both = (DIRECTORIES, SOURCE)
+    assert (foretold.planned, run.changed, after.planned) == (both, both, ())
