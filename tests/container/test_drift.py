@@ -63,7 +63,7 @@ def test_drift_is_named_and_mended(host: StandIn, script: str, operations: tuple
 KEPT = {
     "an operator's own file": "touch /etc/vllm-g5g/notes /usr/local/lib/vllm-g5g/mine.py",
     "a distribution of the operator's": (
-        f"mkdir {MINE} && printf 'Name: mine\\nVersion: 1\\n' >{MINE}/METADATA"
+        f"mkdir -p {MINE} && printf 'Name: mine\\nVersion: 1\\n' >{MINE}/METADATA"
     ),
     "a build's own objects": f"mkdir -p {TREE}/build && touch {TREE}/build/kernel.o",
 }
