@@ -11,6 +11,7 @@ from desired.rendering import rendered
 from desired.serving import Server, reachable_address
 from desired.unit_syntax import command_line, environment_file
 from operations.filesystem import Absent, Entry, File
+from operations.programs import PROGRAMS
 from operations.service import HEALTH_SCRIPT, Check, Wanted, drop_in_directories
 from runtimes import RUNTIMES, Runtime
 
@@ -19,7 +20,7 @@ UNIT = RUNTIMES["vllm"].unit
 UNIT_PATH = f"/etc/systemd/system/{UNIT}"
 ENVIRONMENT_PATH = "/etc/vllm-g5g/vllm.env"
 API_KEY_PATH = "/etc/vllm-g5g/api-key.env"
-CHECK_SCRIPT = "/usr/local/lib/vllm-g5g/check_start.py"
+CHECK_SCRIPT = f"{PROGRAMS}/check_start.py"
 RECORD_PATH = "/run/vllm/started.json"
 # Beyond the time that requests in flight get: to give back GPU memory and end.
 STOP_MARGIN_SECONDS = 30

@@ -6,8 +6,8 @@ from pathlib import Path, PurePosixPath
 import versions
 from desired.server_unit import ServerUnit
 from desired.serving import Server, exposure, needs_key, problems, reachable_address
-from operations import attention, rust, smoke
-from operations.build import Build, Places
+from operations import attention, programs, rust, smoke
+from operations.build import AttentionProbe, Build, Places, Proof
 from operations.cuda_repository import Repository
 from operations.cuda_toolkit import Toolkit
 from operations.filesystem import Directory
@@ -30,7 +30,7 @@ STAMP = f"{STATE}/build.json"
 LOGS = "/var/log/vllm-g5g"
 CONFIGURATION = "/etc/vllm-g5g"
 RUST = f"{ROOT}/rust"
-PROGRAMS = "/usr/local/lib/vllm-g5g"
+PROGRAMS = programs.PROGRAMS
 SMOKE_RECORD = f"{STATE}/smoke.json"
 ATTENTION_RECORD = f"{STATE}/attention.json"
 READINESS_RECORD = f"{STATE}/readiness.json"
@@ -139,11 +139,13 @@ def build(settings: Settings) -> Build:
     return Build(
         # On a CPU vLLM looks for a distribution of its own name with cpu in its version. [source]
         version=settings.vllm_version + ("+cpu" if on_cpu else ""),
-        source_digest=source(settings).digest(),
+        compiled_source=source(settings).compiled_digest(),
+        python_source=source(settings).python_digest(),
         environment=_cpu_environment() if on_cpu else _cuda_environment(settings),
         requirements_lock=requirements_lock(settings).read_text(),
+        build_tools=versions.BUILD_TOOLS,
         kernels_lock=kernels.read_text() if on_cpu else "",
-        artifacts=_CPU_ARTIFACTS if on_cpu else ("_C*.so", *settings.version.rust_artifacts),
+        proof=_proof_on_cpu() if on_cpu else _proof_on_gpu(settings),
         jobs=settings.build_jobs,
     )
 
@@ -270,7 +272,29 @@ def served_files(settings: Settings) -> list[str]:
 
 def _read(patch: versions.Patch) -> Patch:
     text = (FILES / "patches" / patch.file).read_text()
-    return Patch(patch.file, text, patch.releases)
+    return Patch(patch.file, text, patch.releases, compiled=patch.half == "compiled")
+
+
+def _proof_on_cpu() -> Proof:
+    return Proof(_CPU_ARTIFACTS, versions.EXTENSIONS["cpu"])
+
+
+def _proof_on_gpu(settings: Settings) -> Proof:
+    toolkit, attended = cuda_toolkit(settings), attention_check(settings)
+    assert settings.cuda_arch is not None
+    assert toolkit is not None
+    return Proof(
+        artifacts=("_C*.so", *settings.version.rust_artifacts),
+        extensions=versions.EXTENSIONS["cuda"],
+        gpu=True,
+        target="sm_" + settings.cuda_arch.replace(".", ""),
+        kernels=versions.KERNEL_LIBRARIES,
+        cuobjdump=f"{toolkit.home}/bin/cuobjdump",
+        attention=attended
+        and AttentionProbe(
+            f"{PROGRAMS}/{attention.PROBE.name}", attended.capability, attended.limit
+        ),
+    )
 
 
 def _cpu_environment() -> dict[str, str]:

@@ -41,7 +41,7 @@ class Check:
 
 
 def program_files(directory: str) -> list[Entry]:
-    """Return the probe as managed files below `directory` on the host."""
+    """Return the probe as managed files below `directory`, which is there already."""
     modules = sorted(PROBE.glob("*.py"))
     folder = f"{directory}/{PROBE.name}"
     return [

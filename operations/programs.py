@@ -1,8 +1,11 @@
-"""Our own programs below files/, sent with the command that runs them on the host."""
+"""Our own programs below files/: sent with the command that runs them, or laid down on the host."""
 
 from pyinfra.api import QuoteString, StringCommand
 
 from facts.script import FILES
+
+# Where those lie on the host that units call; a stage lays down its own before it calls them.
+PROGRAMS = "/usr/local/lib/vllm-g5g"
 
 
 def program(path: str, *arguments: str, stdin: str | None = None) -> StringCommand:

@@ -11,16 +11,16 @@ from pyinfra.api.command import PyinfraCommand
 from desired.rendering import rendered
 from desired.unit_syntax import command_line
 from facts.secret import Secret, SecretFacts, SecretFile
-from operations.filesystem import Absent, Directory, Entry, File
+from operations.filesystem import Absent, Entry, File
 from operations.live import Live
-from operations.programs import program
+from operations.programs import PROGRAMS, program
 from operations.steps import Step, carry_out
 from operations.unit_steps import differs, unit_steps
 
 FILES = Path(__file__).resolve().parent.parent / "files"
 TOKEN_UNIT = "vllm-token.service"
 TOKEN_UNIT_PATH = f"/etc/systemd/system/{TOKEN_UNIT}"
-TOKEN_SCRIPT = "/usr/local/lib/vllm-g5g/fetch_token.py"
+TOKEN_SCRIPT = f"{PROGRAMS}/fetch_token.py"
 # In a directory of root's alone, in memory: gone with a reboot, fetched again by the unit.
 TOKEN_PATH = "/run/vllm-g5g/token.env"
 TOKEN_VARIABLE = "HF_TOKEN"
@@ -43,13 +43,15 @@ class TokenSource:
 
 
 def token_entries(source: TokenSource | None) -> list[Entry]:
-    """Return the files of the token's unit; without a source, their absence."""
+    """Return the files of the token's unit; without a source, their absence.
+
+    The directory of the script belongs to an earlier operation.
+    """
     if source is None:
         wants = f"/etc/systemd/system/multi-user.target.wants/{TOKEN_UNIT}"
         return [Absent(path) for path in (wants, TOKEN_UNIT_PATH, TOKEN_SCRIPT, TOKEN_PATH)]
     script = (FILES / "token" / "fetch_token.py").read_text()
     return [
-        Directory(str(Path(TOKEN_SCRIPT).parent)),
         File(TOKEN_SCRIPT, script, mode="755"),
         File(TOKEN_UNIT_PATH, _unit_text(source)),
     ]

@@ -15,10 +15,11 @@ from failures.known import GENERAL, SERVING
 from files.health.service_health import nonsense
 from files.service.check_start import essence
 from operations.live import Live
+from operations.programs import PROGRAMS
 from operations.steps import Step, carry_out, changes
 from operations.unit_steps import differs, unit_steps
 
-HEALTH_SCRIPT = "/usr/local/lib/vllm-g5g/service_health.py"
+HEALTH_SCRIPT = f"{PROGRAMS}/service_health.py"
 JOURNAL_LINES = 400
 _DROP_IN_PARENTS = ("/etc/systemd/system", "/etc/systemd/system.control", "/run/systemd/system")
 

@@ -44,10 +44,9 @@ class Check:
 
 
 def program_files(directory: str) -> list[Entry]:
-    """Return the measuring programs as managed files below `directory` on the host."""
+    """Return the measuring programs as managed files below `directory`, which is there already."""
     modules = sorted((FILES / "bench").glob("*.py"))
     return [
-        Directory(directory),
         Directory(f"{directory}/bench"),
         File(f"{directory}/bandwidth.py", (FILES / "probes" / "bandwidth.py").read_text()),
         *(File(f"{directory}/bench/{path.name}", path.read_text()) for path in modules),

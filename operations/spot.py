@@ -8,20 +8,20 @@ from pyinfra.api import StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.units import FoundUnit, Units
-from operations.filesystem import Directory, Entry, File
+from operations.filesystem import Entry, File
+from operations.programs import PROGRAMS
 from operations.steps import Step, carry_out
 from operations.unit_steps import differs, unit_steps
 
 FILES = Path(__file__).resolve().parent.parent / "files" / "spot"
 TIMER = "vllm-spot.timer"
-SCRIPT_PATH = "/usr/local/lib/vllm-g5g/spot_interruption.py"
+SCRIPT_PATH = f"{PROGRAMS}/spot_interruption.py"
 UNITS = {name: (FILES / name).read_text() for name in ("vllm-spot.service", TIMER)}
 
 
 def entries() -> list[Entry]:
-    """Return the script and the two units, as managed files."""
+    """Return the script and the two units; their directories belong to an earlier operation."""
     return [
-        Directory(str(Path(SCRIPT_PATH).parent)),
         File(SCRIPT_PATH, (FILES / "spot_interruption.py").read_text(), mode="755"),
         *(File(f"/etc/systemd/system/{name}", text) for name, text in UNITS.items()),
     ]

@@ -11,6 +11,7 @@ import pytest
 from files.bench.plan import Method
 from operations import filesystem
 from operations.bench import Benchmark, Places, measured
+from operations.filesystem import Directory
 from operations.smoke import program_files
 from report.schema import read
 from tests.bench.fake_server import FakeServer, unused_url
@@ -29,7 +30,8 @@ METHOD = Method(
 @pytest.fixture
 def arguments(server: FakeServer, tmp_path: Path) -> dict[str, Any]:
     places = Places(str(tmp_path / "lib"), str(tmp_path / "runs"), tmp_path / "reports")
-    converge(filesystem.present, entries=program_files(places.programs))
+    entries = [Directory(places.programs), *program_files(places.programs)]
+    converge(filesystem.present, entries=entries)
     about = {"host": "@local", "runtime": "fake", "software": {"vllm": "1.2.3"}}
     benchmark = Benchmark(server.url, "tiny", METHOD, about=about)
     return {"benchmark": benchmark, "served": [str(tmp_path / "stamp")], "places": places}

@@ -10,6 +10,7 @@ import pytest
 from files.bench.throughput import Trial, measure
 from files.bench.verdict import bandwidth_complaints, reasons, speed_complaints
 from operations import filesystem
+from operations.filesystem import Directory
 from operations.smoke import Check, checked, digest_of, plan, program_files
 from tests.bench.fake_server import (
     Body,
@@ -47,7 +48,8 @@ def check(server: FakeServer, tmp_path: Path) -> Check:
 
 def install(tmp_path: Path) -> dict[str, Any]:
     directory = str(tmp_path / "lib")
-    converge(filesystem.present, entries=program_files(directory))
+    entries = [Directory(directory), *program_files(directory)]
+    converge(filesystem.present, entries=entries)
     record = str(tmp_path / "var" / "smoke.json")
     return {"directory": directory, "record": record, "texts": {}}
 

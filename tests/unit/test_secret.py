@@ -79,7 +79,7 @@ def test_on_a_fresh_host_the_unit_is_read_enabled_and_started():
 
 
 def test_the_unit_names_the_secret_and_never_the_token():
-    (_, script, unit) = secret.token_entries(TokenSource("eu-central-1", "a b%", keep_last=True))
+    (script, unit) = secret.token_entries(TokenSource("eu-central-1", "a b%", keep_last=True))
     assert isinstance(script, File)
     assert isinstance(unit, File)
     assert (

@@ -3,10 +3,13 @@
 from pyinfra import host
 
 from operations import filesystem, secret
+from operations.programs import PROGRAMS
 
 data = host.data.dict()
 source = secret.TokenSource(data["region"], data["secret_id"], data["keep_last"])
 
-filesystem.present(name="unit", entries=secret.token_entries(source))
+filesystem.present(
+    name="unit", entries=[filesystem.Directory(PROGRAMS), *secret.token_entries(source)]
+)
 secret.token_fetched(name="token", source=source)
 secret.api_key(name="key", path=data["api_key_file"], generation=data["api_key_generation"])
