@@ -3,14 +3,13 @@
 import json
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 from files.bench.chat import Server
+from tests import loopback
 
 Body = dict[str, Any]
 DONE = b"data: [DONE]\n\n"
@@ -107,7 +106,7 @@ class FakeServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer = obedient) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.answer = answer
         self.cuts_streams = False
@@ -122,23 +121,10 @@ class FakeServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        return loopback.url(self)
 
     def client(self, **options: Any) -> Server:
         return Server(self.url, "tiny", timeout=30, **options)
-
-
-@contextmanager
-def serving(answer: Answer = obedient) -> Iterator[FakeServer]:
-    server = FakeServer(answer)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def unused_url() -> str:

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
-from tests.bench.fake_server import Body, FakeServer, serving
+from tests.bench.fake_server import Body, FakeServer
+from tests.loopback import serving
 
 RECORDED = Path(__file__).parent / "recorded" / "vllm-0.32.0-stream.jsonl"
 
@@ -38,5 +39,5 @@ def paced(body: Body) -> list[bytes]:
 
 @contextmanager
 def replaying() -> Iterator[FakeServer]:
-    with serving(paced) as server:
+    with serving(FakeServer(paced)) as server:
         yield server

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from pyinfra.api import StringCommand
 
 from facts.units import FoundUnit
 from operations.spot import FILES, SCRIPT_PATH, TIMER, UNITS, entries, plan
+from tests.loopback import serving, url
 
 NOTICE = '{"action": "terminate", "time": "2026-11-30T13:05:00Z"}'
 RUNNING = {
@@ -59,14 +59,9 @@ def metadata() -> Iterator[Metadata]:
             self.end_headers()
             self.wfile.write(text.encode())
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    held.url = f"http://127.0.0.1:{server.server_port}"
-    thread = Thread(target=server.serve_forever, args=[0.01], daemon=True)
-    thread.start()
-    yield held
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
+        held.url = url(server)
+        yield held
 
 
 @dataclass

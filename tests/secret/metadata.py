@@ -1,11 +1,12 @@
 """A stand-in for EC2's instance metadata service, second version, and for a service that fails."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.loopback import serving, url
 
 SESSION = "session-of-this-test"
 KEYS = {
@@ -55,8 +56,8 @@ def metadata_service() -> Iterator[Metadata]:
             else:
                 self.answer(404, "")
 
-    with _serving(Handler) as url:
-        told.url = url
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
+        told.url = url(server)
         yield told
 
 
@@ -81,8 +82,8 @@ def failing_service(*answers: tuple[int, dict[str, str], dict[str, str]]) -> Ite
             faults.asked += 1
             self.answer(chosen[0], json.dumps(chosen[1]), chosen[2])
 
-    with _serving(Handler) as url:
-        faults.url = url
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
+        faults.url = url(server)
         yield faults
 
 
@@ -97,16 +98,3 @@ class _Quiet(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Keep the tests' output clean."""
-
-
-@contextmanager
-def _serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

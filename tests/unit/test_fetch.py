@@ -4,9 +4,10 @@ import hashlib
 import http.server
 import subprocess
 import sys
-import threading
 
 import pytest
+
+from tests.loopback import serving, url
 
 BODY = b"#!/bin/sh\n"
 GOOD = hashlib.sha256(BODY).hexdigest()
@@ -38,10 +39,8 @@ class Upstream(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def upstream():
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream)) as server:
+        yield url(server)
 
 
 def fetch(url, destination, sha256, *flags):

@@ -3,10 +3,9 @@
 import json
 import os
 import subprocess
-import threading
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 
 from files.health import service_health
 from files.health.service_health import EXIT_DIED, EXIT_LATE, EXIT_NONSENSE, nonsense
+from tests import loopback
 
 SANE = {
     "one word": "Paris.",
@@ -80,18 +80,10 @@ class _Chat(BaseHTTPRequestHandler):
         """Keep the tests' output clean."""
 
 
-@contextmanager
-def serving(*answers: tuple[int, str]) -> Iterator[Server]:
+def serving(*answers: tuple[int, str]) -> AbstractContextManager[Server]:
     server = Server()
     server.answers = list(answers)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    return loopback.serving(server)
 
 
 def chat(text: str) -> tuple[int, str]:

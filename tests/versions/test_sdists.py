@@ -3,13 +3,13 @@
 import hashlib
 import io
 import tarfile
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from tests.loopback import serving, url
 from upkeep.sdists import FetchFailed, fetch, locate, texts, unpack
 from versions import Sdist
 
@@ -58,17 +58,13 @@ class Index(BaseHTTPRequestHandler):
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     """The address of an index that uv is told to use, as it would be by its own configuration."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Index) as server:
-        address = f"http://127.0.0.1:{server.server_address[1]}"
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Index)) as server:
+        address = url(server)
         monkeypatch.setenv("UV_DEFAULT_INDEX", f"{address}/simple")
         monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
         for proxy in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
             monkeypatch.delenv(proxy, raising=False)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
         yield address
-        server.shutdown()
-        thread.join()
 
 
 def test_a_source_is_fetched_from_the_index_that_is_configured(index: str, tmp_path: Path) -> None:

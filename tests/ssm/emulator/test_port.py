@@ -3,7 +3,6 @@
 import json
 import socket
 import socketserver
-import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from pyinfra_ssm._messages import PayloadType, SessionFlag
 from pyinfra_ssm._payloads import HandshakeRequest
 from pyinfra_ssm.emulator import Emulator
+from tests.loopback import serving
 from tests.ssm.emulator.client import Client
 
 
@@ -22,11 +22,10 @@ class _Echo(socketserver.BaseRequestHandler):
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Echo) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Echo)
+    server.daemon_threads = True
+    with serving(server):
         yield server.server_address[1]
-        server.shutdown()
 
 
 def connect(emulator: Emulator, port: int) -> Client:
