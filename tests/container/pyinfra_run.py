@@ -6,7 +6,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -74,6 +75,26 @@ def run(
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(text)
     return replace(outcome(process.returncode, report, text), seconds=durations(shown))
+
+
+@contextmanager
+def going_on(
+    host: Host, data: Mapping[str, object]
+) -> Iterator[tuple["subprocess.Popen[str]", Iterator[str]]]:
+    """Yield a run of deploy.py that is going on, and its lines as they come.
+
+    At the end of the block it is waited for, so read its lines up or end it.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-m", "pyinfra", str(INVENTORY), "deploy.py", "--yes"],
+        cwd=ROOT,
+        env=environment_of(host, data),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        yield process, iter(process.stderr)
 
 
 def environment_of(host: Host, data: Mapping[str, object]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,6 +36,10 @@ class StandIn:
     def plan(self, **knobs: object) -> Run:
         """Ask a dry run what converging would change."""
         return self.converge("--dry", **knobs)
+
+    def going_on(self) -> AbstractContextManager[tuple["subprocess.Popen[str]", Iterator[str]]]:
+        """Run deploy.py on it while the block lasts; yields the run and its lines as they come."""
+        return pyinfra_run.going_on(self.host, self.data)
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,11 @@ The tests stand in the order of the deploy's stages backwards, so that each find
 """
 
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
-from tests.container.pyinfra_run import INVENTORY, ROOT, Run, environment_of
+from tests.container.pyinfra_run import Run
 from tests.container.stand_in import StandIn
 
 STATE = "/var/lib/vllm-g5g"
@@ -38,6 +36,11 @@ def stopped_at(run: Run, operation: str) -> bool:
     )
 
 
+def assert_not_built(host: StandIn, run: Run) -> None:
+    assert stopped_at(run, "Ensure vLLM")
+    assert host.attempt(f"test -e {STAMP}").returncode == 1
+
+
 def test_an_empty_checkpoint_is_foretold_and_made_again(broken: StandIn) -> None:
     broken.run(f"rm -rf {STATE}/models/tiny/* {STATE}/models/tiny/.[!.]*")
     plan = broken.plan()
@@ -57,9 +60,8 @@ def test_a_disk_that_fills_during_the_build_is_named_and_leaves_no_stamp(broken:
         run = broken.converge()
     finally:
         broken.run(f"umount --lazy {WHEELS}")
-    assert stopped_at(run, "Ensure vLLM")
     assert "No space left on device" in run.log
-    assert broken.attempt(f"test -e {STAMP}").returncode == 1
+    assert_not_built(broken, run)
 
 
 def test_kernels_cut_short_are_refused_by_their_digest(broken: StandIn) -> None:
@@ -74,26 +76,15 @@ def test_kernels_cut_short_are_refused_by_their_digest(broken: StandIn) -> None:
         run = broken.converge()
     finally:
         broken.run(f"cp {folder}/pip.conf /etc/pip.conf; rm -r {folder}")
-    assert stopped_at(run, "Ensure vLLM")
     assert "DO NOT MATCH THE HASHES" in run.log
-    assert broken.attempt(f"test -e {STAMP}").returncode == 1
+    assert_not_built(broken, run)
 
 
 def test_after_ctrl_c_in_the_middle_the_next_run_converges(broken: StandIn) -> None:
     broken.run(FORGET_BUILD)
-    with subprocess.Popen(
-        [sys.executable, "-m", "pyinfra", str(INVENTORY), "deploy.py", "--yes"],
-        cwd=ROOT,
-        env=environment_of(broken.host, broken.data),
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if line.startswith(BUILD_STARTS):
-                process.send_signal(signal.SIGINT)
-                break
-        process.stderr.read()
+    with broken.going_on() as (process, lines):
+        assert any(line.startswith(BUILD_STARTS) for line in lines)
+        process.send_signal(signal.SIGINT)
+        list(lines)
     run = broken.converge()
     assert run.code == 0, run.log[-4000:]

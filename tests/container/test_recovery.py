@@ -4,13 +4,9 @@ pyinfra is killed with SIGKILL: it tells the host nothing, and what the host was
 """
 
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 
-from tests.container.pyinfra_run import INVENTORY, ROOT, environment_of
 from tests.container.stand_in import StandIn
 
 STATE = "/var/lib/vllm-g5g"
@@ -37,24 +33,9 @@ BUILD_STARTS = f"{STARTS}Ensure vLLM"
 SMOKE_STARTS = f"{STARTS}Ensure what is served passed the smoke check"
 
 
-@contextmanager
-def going_on(host: StandIn) -> Iterator[tuple["subprocess.Popen[str]", Iterator[str]]]:
-    """Yield a run of deploy.py that is going on, and its lines as they come."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "pyinfra", str(INVENTORY), "deploy.py", "--yes"],
-        cwd=ROOT,
-        env=environment_of(host.host, host.data),
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        yield process, iter(process.stderr)
-
-
 def killed_at(host: StandIn, operation: int, later: int) -> str:
     """Kill a run so many lines after the start of an operation; return the last line before."""
-    with going_on(host) as (process, lines):
+    with host.going_on() as (process, lines):
         starts = (line for line in lines if line.startswith(STARTS))
         next(islice(starts, operation, None))
         last = next(islice(lines, later, None))
@@ -83,7 +64,7 @@ def test_after_runs_killed_at_random_moments_the_next_one_converges(host: StandI
 
 def test_after_a_reboot_in_the_middle_of_the_build_the_next_run_converges(host: StandIn) -> None:
     host.run(FORGET_BUILD)
-    with going_on(host) as (process, lines):
+    with host.going_on() as (process, lines):
         until(lines, BUILD_STARTS)
         next(lines)
         process.kill()
@@ -93,7 +74,7 @@ def test_after_a_reboot_in_the_middle_of_the_build_the_next_run_converges(host: 
 
 def test_drift_made_while_a_run_is_going_on_is_found_by_the_next(host: StandIn) -> None:
     host.run(f"rm {STATE}/smoke.json")
-    with going_on(host) as (process, lines):
+    with host.going_on() as (process, lines):
         until(lines, SMOKE_STARTS)
         host.run(f"echo '# edit' >>{TREE}/setup.py; chmod 777 /opt/vllm-g5g")
         last = "".join(lines)
