@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 from desired import server_unit, stages
-from desired.serving import reachable_address
 from files.bench.plan import Method
 from operations.bench import Benchmark, Places
 from runtimes import RUNTIMES
@@ -33,7 +32,7 @@ def benchmark(settings: Settings, host_name: str) -> Benchmark:
     """Return the benchmark of a host, for the server that its settings ask for."""
     runtime, server = RUNTIMES[settings.runtime], stages.server(settings)
     return Benchmark(
-        url=f"http://{reachable_address(settings.address)}:{settings.port}",
+        url=server.url,
         model=runtime.request_model(server),
         method=method(settings),
         api_key_file=stages.service(settings).api_key_file,

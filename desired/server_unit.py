@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from desired.rendering import rendered
-from desired.serving import Server, reachable_address
+from desired.serving import Server
 from desired.unit_syntax import command_line, environment_file
 from operations.filesystem import Absent, Entry, File
 from operations.programs import PROGRAMS
@@ -88,7 +88,7 @@ def wanted(unit: ServerUnit) -> Wanted:
         texts=texts(unit),
         serves_from=unit.serves_from,
         check=Check(
-            url=f"http://{reachable_address(server.address)}:{server.port}",
+            url=server.url,
             model=runtime.request_model(server),
             question=unit.question,
             ready_seconds=server.ready_seconds,

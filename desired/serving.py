@@ -37,6 +37,11 @@ class Server:
     environment: Mapping[str, str] = field(default_factory=dict)
     path: tuple[str, ...] = ()  # directories in front of PATH, such as the CUDA toolkit's bin
 
+    @property
+    def url(self) -> str:
+        """Where the host itself asks the server."""
+        return f"http://{reachable_address(self.address)}:{self.port}"
+
 
 def argv(server: Server) -> list[str]:
     """Return the whole command line, as /proc/PID/cmdline will show it.

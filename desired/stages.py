@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 import versions
 from desired.server_unit import ServerUnit
-from desired.serving import Server, exposure, needs_key, problems, reachable_address
+from desired.serving import Server, exposure, needs_key, problems
 from operations import attention, programs, rust, smoke
 from operations.build import AttentionProbe, Build, Places, Proof
 from operations.cuda_repository import Repository
@@ -238,7 +238,7 @@ def smoke_check(settings: Settings) -> smoke.Check:
         question=settings.question,
         expect=settings.expected_answer,
         torch_python=settings.python,
-        url=f"http://{reachable_address(settings.address)}:{settings.port}",
+        url=server(settings).url,
         api_key_file=service(settings).api_key_file,
         device=settings.device,
         full_length=json.dumps(runtime.full_length),

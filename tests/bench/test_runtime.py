@@ -6,34 +6,20 @@ from typing import Any
 
 import pytest
 
-from desired.serving import Server
 from facts.units import FoundUnit
 from operations.requirements import parse_lock
 from operations.runtime import plan
 from runtimes import RUNTIMES, others
+from tests.servers import CPU
 
 LOCKS = Path(__file__).resolve().parents[2] / "files" / "locks"
-SERVER = Server(
-    python="/opt/pytorch/bin/python3",
-    model="/var/lib/models/tiny",
-    served_name="tiny",
-    address="127.0.0.1",
-    port=8000,
-    dtype="float32",
-    kv_cache_dtype="auto",
-    max_model_len=512,
-    max_num_seqs=8,
-    gpus=0,
-    gpu_memory_utilization=0.9,
-    drain_seconds=5,
-    ready_seconds=300,
-    environment={"VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "2"},
-)
+VARIABLES = {"VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "2"}
+SERVER = replace(CPU, environment=VARIABLES)
 
 
 def test_vllm_is_asked_by_name_and_transformers_by_path() -> None:
     assert RUNTIMES["vllm"].request_model(SERVER) == "tiny"
-    assert RUNTIMES["transformers"].request_model(SERVER) == "/var/lib/models/tiny"
+    assert RUNTIMES["transformers"].request_model(SERVER) == SERVER.model
 
 
 def test_transformers_serves_the_same_checkpoint_on_the_same_port() -> None:
@@ -47,7 +33,7 @@ def test_transformers_serves_the_same_checkpoint_on_the_same_port() -> None:
         SERVER.model,
     ]
     assert words[6:] == [
-        *("--host", "127.0.0.1", "--port", "8000", "--device", "cpu", "--dtype", "float32"),
+        *("--host", "127.0.0.1", "--port", "8000", "--device", "cpu", "--dtype", "float16"),
     ]
     on_gpu = RUNTIMES["transformers"].argv(replace(SERVER, gpus=1))
     assert on_gpu[on_gpu.index("--device") + 1] == "cuda:0"

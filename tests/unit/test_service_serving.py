@@ -8,23 +8,7 @@ import pytest
 from desired import server_unit, serving
 from desired.server_unit import ServerUnit
 from desired.serving import Server
-
-CPU = Server(
-    python="/usr/bin/python3",
-    model="/var/lib/vllm-g5g/models/tiny",
-    served_name="tiny",
-    address="127.0.0.1",
-    port=8000,
-    dtype="float16",
-    kv_cache_dtype="auto",
-    max_model_len=4096,
-    max_num_seqs=8,
-    gpus=0,
-    gpu_memory_utilization=0.9,
-    drain_seconds=30,
-    ready_seconds=1800,
-)
-GPU = replace(CPU, gpus=2)
+from tests.servers import CPU, GPU
 
 
 def unit_of(server: Server, generation: int | None = None) -> ServerUnit:
