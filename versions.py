@@ -217,6 +217,19 @@ EXTENSIONS: Final[Mapping[Device, tuple[str, ...]]] = {
 }
 
 
+# Those of a GPU build that hold kernels; the other extensions are the host's code alone. [source]
+KERNEL_LIBRARIES: Final = ("_C_stable_libtorch*.so", "_moe_C_stable_libtorch*.so")
+
+# What upstream's requirements/build/*.txt name but torch: a new version of one of these is a reason
+# to compile again, one of anything else in a lock is not. [source]
+BUILD_TOOLS: Final = frozenset(
+    (
+        *("build", "cmake", "jinja2", "ninja", "packaging", "protobuf", "setuptools"),
+        *("setuptools-rust", "setuptools-scm", "wheel"),
+    )
+)
+
+
 def lock_of(number: str, device: Device) -> str:
     """Return the file name in files/locks/ of what a version needs; of the nearest if unlisted.
 

@@ -7,7 +7,7 @@ import versions
 from desired.server_unit import ServerUnit
 from desired.serving import Server, exposure, needs_key, problems
 from operations import attention, programs, rust, smoke
-from operations.build import AttentionProbe, Build, Places, Proof
+from operations.build import AttentionProbe, Build, BuildCheck, Places
 from operations.cuda_repository import Repository
 from operations.cuda_toolkit import Toolkit
 from operations.filesystem import Directory
@@ -145,7 +145,7 @@ def build(settings: Settings) -> Build:
         requirements_lock=requirements_lock(settings).read_text(),
         build_tools=versions.BUILD_TOOLS,
         kernels_lock=kernels.read_text() if on_cpu else "",
-        proof=_proof_on_cpu() if on_cpu else _proof_on_gpu(settings),
+        check=_check_on_cpu() if on_cpu else _check_on_gpu(settings),
         jobs=settings.build_jobs,
     )
 
@@ -275,25 +275,23 @@ def _read(patch: versions.Patch) -> Patch:
     return Patch(patch.file, text, patch.releases, compiled=patch.half == "compiled")
 
 
-def _proof_on_cpu() -> Proof:
-    return Proof(_CPU_ARTIFACTS, versions.EXTENSIONS["cpu"])
+def _check_on_cpu() -> BuildCheck:
+    return BuildCheck(_CPU_ARTIFACTS, versions.EXTENSIONS["cpu"])
 
 
-def _proof_on_gpu(settings: Settings) -> Proof:
+def _check_on_gpu(settings: Settings) -> BuildCheck:
     toolkit, attended = cuda_toolkit(settings), attention_check(settings)
+    probe = f"{PROGRAMS}/{attention.PROBE.name}"
     assert settings.cuda_arch is not None
     assert toolkit is not None
-    return Proof(
+    return BuildCheck(
         artifacts=("_C*.so", *settings.version.rust_artifacts),
         extensions=versions.EXTENSIONS["cuda"],
         gpu=True,
         target="sm_" + settings.cuda_arch.replace(".", ""),
         kernels=versions.KERNEL_LIBRARIES,
         cuobjdump=f"{toolkit.home}/bin/cuobjdump",
-        attention=attended
-        and AttentionProbe(
-            f"{PROGRAMS}/{attention.PROBE.name}", attended.capability, attended.limit
-        ),
+        attention=AttentionProbe(probe, attended.capability, attended.limit) if attended else None,
     )
 
 

@@ -7,17 +7,25 @@ from pyinfra.api import FactBase, StringCommand
 from facts.script import answer, program
 
 
+class Inputs(TypedDict):
+    """What went in, by name: what is compiled, and what is only Python."""
+
+    compiled: dict[str, str]
+    python: dict[str, str]
+
+
 class Outputs(TypedDict):
     version: str
-    artifacts: dict[str, str]  # path -> sha256
+    commit: str  # of the tree
     wheel_sha256: str
+    checked: dict[str, object]  # what files/build/check_build.py found
     seconds: float
 
 
 class Stamp(TypedDict):
     """What a build was made from and what came out; written last, so it tells of a whole build."""
 
-    inputs: dict[str, str]
+    inputs: Inputs
     outputs: Outputs
 
 

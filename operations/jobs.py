@@ -26,6 +26,7 @@ class Job:
     work: str
     log: str
     failures: Sequence[Failure]  # the known ones, by which a failure is explained
+    modules: Sequence[Path] = ()  # that the program imports
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def command(self, given: object) -> Live:
@@ -35,7 +36,8 @@ class Job:
                 "unit": self.unit,
                 "description": self.description,
                 "python": self.python,
-                "program": self.program.read_text(),
+                "program": self.program.name,
+                "files": {path.name: path.read_text() for path in (self.program, *self.modules)},
                 "work": self.work,
                 "log": self.log,
                 "properties": dict(self.properties),

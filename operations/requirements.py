@@ -1,7 +1,7 @@
 """The distributions that a lock file names, installed in one interpreter exactly as locked."""
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -48,6 +48,11 @@ def wanted_versions(
         for entry in requirements
         if entry.marker is None or entry.marker.evaluate(dict(environment))
     }
+
+
+def pins(lock: str, names: Collection[str]) -> list[str]:
+    """Return the locked requirements of the named distributions, as text, in their order."""
+    return [str(entry) for entry in parse_lock(lock) if canonicalize_name(entry.name) in names]
 
 
 def plan(found: FoundInterpreter | None, lock: str, python: str) -> list[Step | Refusal]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 
@@ -20,11 +20,16 @@ BRANCH = "vllm-g5g"
 
 @dataclass(frozen=True)
 class Patch:
-    """A patch file; `versions` says in words which releases it is for."""
+    """A patch file.
+
+    + versions: which releases it is for, in words
+    + compiled: whether it changes what is compiled, and not Python alone
+    """
 
     name: str
     text: str
     versions: str
+    compiled: bool
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,16 @@ class Source:
 
     def digest(self) -> str:
         """Return the hex digest that names this source; the mirror it comes from is no part."""
-        parts = [self.tag, self.torch_script]
-        parts += [part for patch in self.patches for part in (patch.name, patch.text)]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return _digest([self.tag, self.torch_script], self.patches)
+
+    def compiled_digest(self) -> str:
+        """Return the hex digest of what a compiler may come to see of it."""
+        compiled = [patch for patch in self.patches if patch.compiled]
+        return _digest([self.tag, self.torch_script], compiled)
+
+    def python_digest(self) -> str:
+        """Return the hex digest of the patches that no compiler sees."""
+        return _digest([], [patch for patch in self.patches if not patch.compiled])
 
 
 def plan(found: FoundTree | None, source: Source, tree: str, python: str) -> list[Step]:
@@ -72,6 +84,11 @@ def prepared(source: Source, tree: str, python: str) -> Generator[PyinfraCommand
     found = host.get_fact(SourceTree, tree=tree, tag=source.tag)
     settled = f"{tree} is {source.tag} with {len(source.patches)} patches"
     yield from carry_out(plan(found, source, tree, python), settled=settled)
+
+
+def _digest(parts: list[str], patches: Iterable[Patch]) -> str:
+    named = [part for patch in patches for part in (patch.name, patch.text)]
+    return hashlib.sha256(json.dumps([*parts, *named]).encode()).hexdigest()
 
 
 def _faults(found: FoundTree, source: Source) -> list[str]:

@@ -1,18 +1,20 @@
 """Build vLLM from its patched tree, install it, check it, and stamp what went in and came out.
 
 Run as a job (files/jobs/job.py). Argument: a JSON file with version, inputs, environment, tree,
-python, stamp, work, artifacts and kernels_lock. The stamp is removed first and written last, whole,
+python, stamp, work, check and kernels_lock. The stamp is removed first and written last, whole,
 so that it never tells of a build that failed.
 """
 
 import glob
-import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
+
+from check_build import check, sha256
+from refreshed_wheel import changed_files, is_python_only, refreshed
 
 
 def say(text):
@@ -37,11 +39,6 @@ def read_json(path):
         return None
 
 
-def sha256(path):
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def call(*command, **options):
     say("+ " + " ".join(command))
     subprocess.run(command, check=True, **options)
@@ -62,43 +59,62 @@ def fetch_kernels(spec):
     return wheel
 
 
-def reusable_wheel(spec):
-    """Return the wheel that these very inputs made before, where it is still whole."""
+def commit_of(tree):
+    command = ("git", "-C", tree, "rev-parse", "HEAD")
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def earlier_wheel(spec):
+    """Return what is known of the wheel that holds just this compiled code, where it is whole."""
     known = read_json(os.path.join(spec["work"], "wheel.json"))
-    if not known or known["inputs"] != spec["inputs"] or not os.path.exists(known["path"]):
+    if not known or known["inputs"].get("compiled") != spec["inputs"]["compiled"]:
         return None
-    return known["path"] if sha256(known["path"]) == known["sha256"] else None
+    if not os.path.exists(known["path"]) or sha256(known["path"]) != known["sha256"]:
+        return None
+    return known
 
 
-def build_wheel(spec):
+def wheel_folder(spec, commit):
+    return os.path.join(spec["work"], "wheels", commit[:12])
+
+
+def updated_wheel(spec, commit):
+    """Return the earlier wheel with the tree's Python; None where only a build will do."""
+    known = earlier_wheel(spec)
+    if known is None:
+        return None
+    changes = changed_files(spec["tree"], known["commit"], commit)
+    if changes is None or not is_python_only(changes):
+        return None
+    if not changes:
+        say(f"installing {known['path']} again")
+        return known["path"]
+    say(f"taking over {len(changes)} changed Python files; nothing is compiled again")
+    return refreshed(known["path"], spec["tree"], changes, wheel_folder(spec, commit))
+
+
+def build_wheel(spec, commit):
+    say(f"building {spec['tree']}")
     environment = {**os.environ, **spec["environment"]}
     if spec["kernels_lock"]:
         environment["VLLM_PRECOMPILED_WHEEL_LOCATION"] = fetch_kernels(spec)
-    folder = os.path.join(spec["work"], "wheel")
+    folder = wheel_folder(spec, commit)
     shutil.rmtree(folder, ignore_errors=True)
     options = ("--no-build-isolation", "--no-deps", "--verbose", "--wheel-dir", folder)
     pip(spec, "wheel", *options, spec["tree"], env=environment)
     (wheel,) = glob.glob(os.path.join(folder, "*.whl"))
-    known = {"inputs": spec["inputs"], "path": wheel, "sha256": sha256(wheel)}
-    write_whole(os.path.join(spec["work"], "wheel.json"), known)
     return wheel
 
 
-def check_installed(spec):
-    """Import what was installed and look for every artifact; return what the stamp records."""
-    ask = "import json, vllm; print(json.dumps([vllm.__version__, vllm.__path__[0]]))"
-    # From / : in the tree's own directory its sources would be imported instead.
-    done = subprocess.run(
-        (spec["python"], "-c", ask), cwd="/", check=True, stdout=subprocess.PIPE, text=True
-    )
-    version, package = json.loads(done.stdout.splitlines()[-1])
-    if version != spec["version"]:
-        sys.exit(f"installed vLLM says that it is {version}, wanted {spec['version']}")
-    found = {pattern: glob.glob(os.path.join(package, pattern)) for pattern in spec["artifacts"]}
-    if missing := sorted(pattern for pattern, paths in found.items() if not paths):
-        sys.exit(f"the build lacks {', '.join(missing)} in {package}")
-    paths = sorted(path for matches in found.values() for path in matches)
-    return {"version": version, "artifacts": {path: sha256(path) for path in paths}}
+def wheel_of(spec, commit):
+    """Return the wheel of the tree at `commit`, remembered for the next time as the only one."""
+    wheel = updated_wheel(spec, commit) or build_wheel(spec, commit)
+    known = {"inputs": spec["inputs"], "commit": commit, "path": wheel, "sha256": sha256(wheel)}
+    write_whole(os.path.join(spec["work"], "wheel.json"), known)
+    for folder in glob.glob(wheel_folder(spec, "*")):
+        if folder != os.path.dirname(wheel):
+            shutil.rmtree(folder)
+    return known
 
 
 def main(path):
@@ -106,14 +122,19 @@ def main(path):
     started = time.time()
     if os.path.exists(spec["stamp"]):
         os.remove(spec["stamp"])
-    wheel = reusable_wheel(spec)
-    say(f"installing {wheel} again" if wheel else f"building {spec['tree']}")
-    wheel = wheel or build_wheel(spec)
-    pip(spec, "install", "--no-deps", "--no-index", "--force-reinstall", "--quiet", wheel)
-    outputs = {**check_installed(spec), "wheel_sha256": sha256(wheel)}
-    outputs["seconds"] = round(time.time() - started, 1)
+    made = wheel_of(spec, commit_of(spec["tree"]))
+    pip(spec, "install", "--no-deps", "--no-index", "--force-reinstall", "--quiet", made["path"])
+    checked = check(spec["python"], spec["version"], spec["check"])
+    outputs = {
+        "version": spec["version"],
+        "commit": made["commit"],
+        "wheel_sha256": made["sha256"],
+        "checked": checked,
+        "seconds": round(time.time() - started, 1),
+    }
     write_whole(spec["stamp"], {"inputs": spec["inputs"], "outputs": outputs})
-    say(f"vLLM {outputs['version']} is built and installed")
+    say(f"not checked here: {', '.join(checked['unchecked']) or 'nothing'}")
+    say(f"vLLM {outputs['version']} is built, checked and installed")
 
 
 main(*sys.argv[1:])

@@ -2,7 +2,8 @@
 
 A JSON object on standard input:
   unit, description, work (a directory of the job's own), log
-  python, program (source text), input (any JSON value)
+  python, program (a name), files (source texts by name: the program and the modules that it
+  imports), input (any JSON value)
   properties: of the unit, by name
 
 The job belongs to systemd, not to the connection: where that drops, the job goes on, and the next
@@ -61,7 +62,7 @@ def start_or_attach(job):
         return
     os.makedirs(job["work"], exist_ok=True)
     os.makedirs(os.path.dirname(job["log"]), exist_ok=True)
-    for name, text in (("input.json", wanted), ("program.py", job["program"])):
+    for name, text in {**job["files"], "input.json": wanted}.items():
         with open(place(job["work"], name), "w") as file:
             file.write(text)
     if os.path.exists(place(job["work"], "done")):
@@ -88,7 +89,7 @@ def launch(job):
     options = [f"--property={name}={value}" for name, value in properties.items()]
     options += ["--quiet", "--no-block", f"--unit={job['unit']}"]
     options += [f"--description={job['description']}"]
-    paths = (place(job["work"], "program.py"), place(job["work"], "input.json"))
+    paths = (place(job["work"], job["program"]), place(job["work"], "input.json"))
     subprocess.run(("systemd-run", *options, "--", job["python"], "-u", *paths), check=True)
 
 

@@ -25,7 +25,7 @@ from operations.bake import (
     tell_images,
     unproved,
 )
-from operations.build import Build, Places
+from operations.build import Build, BuildCheck, Places
 from operations.ec2_wait import Clock
 from operations.smoke import Check, digest_of, program_files
 from tests.ec2.cloud import Cloud
@@ -35,11 +35,13 @@ from tests.ec2.test_wait import Hand
 
 BUILD = Build(
     version="0.32.0",
-    source_digest="5ca1ab1e",
+    compiled_source="5ca1ab1e",
+    python_source="ab1e5ca1",
     environment={},
     requirements_lock="",
+    build_tools=frozenset(),
     kernels_lock="",
-    artifacts=(),
+    check=BuildCheck((), ()),
     jobs=None,
 )
 PLACES = Places(tree="/t", python="/p", stamp="/s", work="/w", log="/l")
@@ -47,7 +49,13 @@ TEXTS = {"/etc/systemd/system/vllm.service": "[Unit]\n"}
 PROOF = Proof(BUILD, PLACES, Check("m", "q", "a", "/p"), TEXTS, "/usr/local/lib/vllm-g5g")
 STAMP: Stamp = {
     "inputs": BUILD.inputs("2.12.0", "3.12.3"),
-    "outputs": {"version": "0.32.0", "artifacts": {}, "wheel_sha256": "", "seconds": 1.0},
+    "outputs": {
+        "version": "0.32.0",
+        "commit": "c0ffee",
+        "wheel_sha256": "",
+        "checked": {},
+        "seconds": 1.0,
+    },
 }
 
 
@@ -83,7 +91,7 @@ UNPROVED: dict[str, tuple[FoundBuild | None, SmokeState, str]] = {
     "no interpreter": (None, checked(), "found no /p"),
     "not built": (built(stamp=None), checked(), "has not been built"),
     "damaged": (built(damaged=["x.so"], damaged_count=1), checked(), "has 1 damaged files: x.so"),
-    "other inputs": (built(torch="2.13.0"), checked(), "was built with torch"),
+    "other inputs": (built(torch="2.13.0"), checked(), "was compiled with torch"),
     "no check": (built(), {"record": None, "files": {}}, "no smoke check is on record"),
     "failed": (built(), checked(passed=False, complaints=["slow"]), "failed: slow"),
     "served something else": (built(), checked(digest="0"), "has changed since the check"),

@@ -1,18 +1,30 @@
 """When vLLM is built, and how many compilers run at once."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from operations.build import GIB, Build, Places, jobs_for, plan
+from operations.build import GIB, Build, BuildCheck, Places, jobs_for, plan
 from operations.steps import Refusal
 
-BUILD = Build("0.32.0", "source", {"VLLM_TARGET_DEVICE": "cuda"}, "a==1\n", "", ("_C*.so",), None)
+LOCK = "cmake==4.4.5\nfastapi==1.0\n"
+BUILD = Build(
+    version="0.32.0",
+    compiled_source="c",
+    python_source="p",
+    environment={"VLLM_TARGET_DEVICE": "cuda"},
+    requirements_lock=LOCK,
+    build_tools=frozenset({"cmake"}),
+    kernels_lock="",
+    check=BuildCheck(("_C*.so",), ("vllm._C",)),
+    jobs=None,
+)
 PLACES = Places("/tree", "/py", "/stamp", "/work", "/log")
 STAMP: dict[str, Any] = {
     "inputs": BUILD.inputs("2.12.0", "3.12.3"),
-    "outputs": {"version": "0.32.0", "artifacts": {}, "wheel_sha256": "0", "seconds": 1.0},
+    "outputs": {"version": "0.32.0"},
 }
 BUILT = {
     "stamp": STAMP,
@@ -29,17 +41,53 @@ REASONS = {
     "built": ({}, []),
     "never built": ({"stamp": None}, ["has not been built"]),
     "at work": ({"stamp": None, "running": True}, ["is being built, waiting for it"]),
-    "torch changed": ({"torch": "2.13.0"}, ["was built with torch 2.12.0, wanted 2.13.0"]),
+    "torch changed": ({"torch": "2.13.0"}, ["was compiled with torch 2.12.0, wanted 2.13.0"]),
     "uninstalled": ({"installed": ""}, ["is installed as nothing"]),
     "library deleted": (
         {"damaged": ["vllm/_C.abi3.so"], "damaged_count": 1},
         ["has 1 damaged files: vllm/_C.abi3.so"],
     ),
     "stamp of an older layout": (
-        {"stamp": {**STAMP, "inputs": {**STAMP["inputs"], "source": None}}},
-        ["was built with source nothing, wanted source"],
+        {"stamp": {**STAMP, "inputs": {"version": "0.32.0"}}},
+        [
+            "; ".join(
+                f"was compiled with {name} nothing, wanted {value[:12]}"
+                for name, value in STAMP["inputs"]["compiled"].items()
+            )
+        ],
     ),
 }
+
+# A changed build -> which half of the stamp tells it, and by which names.
+HALVES = {
+    "a Python patch": ({"python_source": "q"}, {"python": ["patches"]}),
+    "a patch of what is compiled": ({"compiled_source": "d"}, {"compiled": ["source"]}),
+    "a flag": ({"environment": {}}, {"compiled": ["environment"]}),
+    "a served distribution": (
+        {"requirements_lock": "cmake==4.4.5\nfastapi==1.1\n"},
+        {"python": ["requirements"]},
+    ),
+    "a build tool": (
+        {"requirements_lock": "cmake==4.5.0\nfastapi==1.0\n"},
+        {"compiled": ["build tools"], "python": ["requirements"]},
+    ),
+    "what is checked": ({"check": BuildCheck((), ())}, {}),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), HALVES.values(), ids=HALVES)
+def test_the_stamp_tells_what_compiles_again(change, expected):
+    wanted = replace(BUILD, **change).inputs("2.12.0", "3.12.3")
+    changed = {
+        half: [name for name, value in values.items() if value != STAMP["inputs"][half][name]]
+        for half, values in wanted.items()
+    }
+    assert {half: names for half, names in changed.items() if names} == expected
+
+
+def test_a_python_patch_says_that_nothing_is_compiled_again():
+    (step,) = plan(BUILT, replace(BUILD, python_source="q"), PLACES)
+    assert step.reason == "vLLM 0.32.0 has patches p, wanted q; nothing is compiled again"
 
 
 @pytest.mark.parametrize(("change", "reasons"), REASONS.values(), ids=REASONS)

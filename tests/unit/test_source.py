@@ -17,6 +17,7 @@ PATCH = Patch(
     "greet.patch",
     "--- a/greeting\n+++ b/greeting\n@@ -1 +1 @@\n-hello\n+hello, world\n",
     "1.0",
+    compiled=False,
 )
 
 
@@ -126,7 +127,11 @@ def test_a_moved_tag_does_not_move_the_tree(tree, wanted, upstream):
 FAILURES = {
     "no such tag": ({"tag": "v9.9"}, "tag v9.9 does not exist"),
     "patch does not apply": (
-        {"patches": (Patch("bad.patch", PATCH.text.replace("-hello", "-ciao"), "0.9 only"),)},
+        {
+            "patches": (
+                Patch("bad.patch", PATCH.text.replace("-hello", "-ciao"), "0.9 only", False),
+            )
+        },
         "patch bad.patch does not apply to v1.0 (it is for 0.9 only): "
         "error: patch failed: greeting:1",
     ),
