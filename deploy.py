@@ -129,6 +129,7 @@ checkpoint = model.present(
     producer=stages.checkpoint(settings),
     directory=stages.checkpoint_directory(settings),
     python=settings.python,
+    user=settings.user,
     log=f"{stages.LOGS}/model.log",
 )
 

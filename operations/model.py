@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pyinfra import host
 from pyinfra.api import operation
@@ -16,6 +16,34 @@ from operations.jobs import Job
 from operations.steps import Step, carry_out
 
 UNIT = "vllm-model.service"
+# Root does no more in there than to hand files over and end what it started as the user; the user
+# has no privilege at all. MemoryDenyWriteExecute= is left out: torch compiles as it trains.
+HARDENING = (
+    (
+        "CapabilityBoundingSet",
+        "CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_KILL CAP_SETGID CAP_SETUID",
+    ),
+    ("NoNewPrivileges", "yes"),
+    ("ProtectSystem", "strict"),
+    ("ProtectHome", "yes"),
+    ("PrivateTmp", "yes"),
+    ("PrivateDevices", "yes"),
+    ("ProtectClock", "yes"),
+    ("ProtectHostname", "yes"),
+    ("ProtectKernelTunables", "yes"),
+    ("ProtectKernelModules", "yes"),
+    ("ProtectKernelLogs", "yes"),
+    ("ProtectControlGroups", "yes"),
+    ("RestrictNamespaces", "yes"),
+    ("RestrictRealtime", "yes"),
+    ("RestrictSUIDSGID", "yes"),
+    ("RestrictAddressFamilies", "AF_UNIX AF_INET AF_INET6 AF_NETLINK"),
+    ("LockPersonality", "yes"),
+    ("KeyringMode", "private"),
+    ("SystemCallArchitectures", "native"),
+    ("SystemCallFilter", "@system-service"),
+    ("SystemCallErrorNumber", "EPERM"),
+)
 
 
 @dataclass(frozen=True)
@@ -40,8 +68,8 @@ def downloaded(
 ) -> Producer:
     """Return the producer of a checkpoint of the model hub.
 
-    `token_file` is a root-only EnvironmentFile with HF_TOKEN, which systemd reads and hands to the
-    download alone; None for a checkpoint that anybody may have.
+    `token_file` is a root-only EnvironmentFile with HF_TOKEN, which systemd reads for this unit
+    alone; None for a checkpoint that anybody may have.
     """
     properties = [("Environment", f"{name}={value}") for name, value in environment.items()]
     if token_file is not None:
@@ -56,7 +84,12 @@ def downloaded(
 
 
 def plan(
-    found: FoundCheckpoint | None, producer: Producer, directory: str, python: str, log: str
+    found: FoundCheckpoint | None,
+    producer: Producer,
+    directory: str,
+    python: str,
+    user: str,
+    log: str,
 ) -> list[Step]:
     """Return the one step that puts the checkpoint in its place."""
     faults = ["is missing"] if found is None else _faults(found, producer)
@@ -70,12 +103,17 @@ def plan(
         work=f"{directory}.job",
         log=log,
         failures=GENERAL,
-        properties=dict(producer.properties),
+        properties={
+            **dict(HARDENING),
+            "ReadWritePaths": str(PurePosixPath(directory).parent),
+            **dict(producer.properties),
+        },
     )
     given = {
         "directory": directory,
         "identity": producer.identity,
         "python": python,
+        "user": user,
         "producer": producer.program.read_text(),
         "arguments": list(producer.arguments),
     }
@@ -84,15 +122,21 @@ def plan(
 
 @operation()
 def present(
-    producer: Producer, directory: str, python: str, log: str
+    producer: Producer, directory: str, python: str, user: str, log: str
 ) -> Generator[PyinfraCommand, None, None]:
     """Make the directory hold exactly this checkpoint; a broken file is made again.
 
     Weights of many GB are read again only where their size or time changed.
+
+    + producer: what writes the checkpoint
+    + directory: where it lies, root's and readable by all; its partial download lies beside it
+    + python: absolute path of the interpreter that runs the producer
+    + user: the account that the producer runs as
+    + log: absolute path of the producer's log
     """
     found = host.get_fact(Checkpoint, directory=directory)
     settled = f"{directory} is {producer.identity}"
-    yield from carry_out(plan(found, producer, directory, python, log), settled=settled)
+    yield from carry_out(plan(found, producer, directory, python, user, log), settled=settled)
 
 
 def _faults(found: FoundCheckpoint, producer: Producer) -> list[str]:
