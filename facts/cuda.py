@@ -30,7 +30,7 @@ class ToolkitState(TypedDict):
     """The toolkit, and what an installation would do."""
 
     toolkit: FoundToolkit
-    touches: list[str] | None  # packages it would install or remove; None: apt cannot tell yet
+    touches: list[str] | None  # packages it would install or remove; None: nobody can tell yet
     free: int  # bytes below /usr/local
 
 
@@ -47,10 +47,13 @@ class RepositoryState(TypedDict):
 
 
 class CudaToolkit(FactBase[ToolkitState]):
-    """The toolkit below `home`; `files`, relative to it, make it whole."""
+    """The toolkit of a release below `home`; `files`, relative to it, make it whole.
 
-    def command(self, package: str, home: str, files: Sequence[str]) -> StringCommand:
-        asked = {"package": package, "home": home, "files": list(files)}
+    What an installation would do is asked of apt, which takes it a second, where it is not whole.
+    """
+
+    def command(self, package: str, release: str, home: str, files: Sequence[str]) -> StringCommand:
+        asked = {"package": package, "release": release, "home": home, "files": list(files)}
         return program("cuda.py", json.dumps(asked))
 
     def process(self, output: list[str]) -> ToolkitState:

@@ -118,6 +118,10 @@ def present(toolkit: Toolkit) -> Generator[PyinfraCommand, None, None]:
     A toolkit that an image carries already is left as it is.
     """
     state = host.get_fact(
-        CudaToolkit, package=toolkit.package, home=toolkit.home, files=toolkit.files
+        CudaToolkit,
+        package=toolkit.package,
+        release=toolkit.release,
+        home=toolkit.home,
+        files=toolkit.files,
     )
     yield from carry_out(plan(state, toolkit), settled=f"nvcc {toolkit.release} in {toolkit.home}")

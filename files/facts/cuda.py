@@ -153,14 +153,10 @@ def repository(mark, keyring_version):
     }
 
 
-def installation(package):
-    """Return what installing would touch (None where apt cannot tell yet), and the space for it."""
+def simulated(package):
+    """Return the packages that installing would touch; None where apt cannot tell yet."""
     text = output(*SIMULATION, "--", package)
-    usage = os.statvfs("/usr/local")
-    return {
-        "touches": re.findall(r"^(?:Inst|Remv) (\S+)", text, re.MULTILINE) or None,
-        "free": usage.f_bavail * usage.f_frsize,
-    }
+    return re.findall(r"^(?:Inst|Remv) (\S+)", text, re.MULTILINE) or None
 
 
 def main(asked):
@@ -169,7 +165,10 @@ def main(asked):
     if "mark" in asked:
         found.update(repository(asked["mark"], asked["keyring_version"]))
     else:
-        found.update(installation(package))
+        is_whole = found["toolkit"]["nvcc"] == asked["release"] and not found["toolkit"]["missing"]
+        usage = os.statvfs("/usr/local")
+        found["touches"] = None if is_whole else simulated(package)
+        found["free"] = usage.f_bavail * usage.f_frsize
     print(json.dumps(found))
 
 

@@ -11,9 +11,10 @@ FORMAT = "${Package}\t${db:Status-Status}\t${db:Status-Eflag}\t${Version}\n"
 SETTLED = {"installed", "not-installed", "config-files"}
 # dpkg keeps numbered journals here; one that remains means that it was killed.
 JOURNALS = "/var/lib/dpkg/updates"
-# apt writes its caches anew where they are stale; a question must not write.
-CHECK = ["apt-get", "-o=Dir::Cache::pkgcache=", "-o=Dir::Cache::srcpkgcache=", "check"]
-CHECK += ["-o=Debug::NoLocking=1"]
+CHECK = ["apt-get", "-o=Debug::NoLocking=1", "check"]
+# root's apt writes its caches anew where they are stale, and a question must not write; nobody's
+# reads them where they are good, four times as fast as doing without.
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
 def known():
@@ -24,7 +25,8 @@ def known():
 
 def unmet():
     """Return the packages whose dependencies are not there: apt refuses all work until they are."""
-    done = subprocess.run(CHECK, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"})
+    plain = os.environ | {"LC_ALL": "C"}
+    done = subprocess.run(CHECK, capture_output=True, text=True, env=plain, cwd="/", **NOBODY)
     return sorted(set(re.findall(r"^ (\S+) : (?:Pre)?Depends:", done.stdout, re.MULTILINE)))
 
 
