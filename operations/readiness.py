@@ -48,7 +48,8 @@ def unit_file(watch: Stopwatch) -> File:
 
 def plan(found: FoundUnit, watch: Stopwatch) -> list[Step]:
     """Return the steps that make systemd start the stopwatch with the server."""
-    return unit_steps(UNIT, found["state"], differs(found["sha256"], unit_file(watch).content))
+    unread = differs(found["sha256"], unit_file(watch).content)
+    return unit_steps(UNIT, found["state"], unread, wanted_by=watch.server_unit)
 
 
 @operation()

@@ -6,21 +6,42 @@
 import hashlib
 from collections.abc import Mapping
 
-from pyinfra.api import StringCommand
+from pyinfra.api import QuoteString, StringCommand
 
+from facts.units import FoundUnit
 from operations.steps import Step
 
 
-def unit_steps(unit: str, state: Mapping[str, str], unread: bool) -> list[Step]:
+def unit_steps(
+    unit: str, state: Mapping[str, str], unread: bool, wanted_by: str | None = None
+) -> list[Step]:
     """Return the steps that make systemd know the unit as written, and start it at boot.
 
     `unread` says that what is on disk changes in this run, which `state` cannot show before.
+    `wanted_by` is the unit that it starts with, where that can be another than it was before.
     """
     return [
         *_unmask(unit, state),
         *_reload(unit, state, unread),
-        *_enable(unit, state),
+        *_enable(unit, state, wanted_by),
     ]
+
+
+def removal_steps(unit: str, found: FoundUnit, why: str) -> list[Step]:
+    """Return the steps after which the unit neither runs, starts at boot nor is on disk."""
+    active, on_disk = found["state"].get("ActiveState", "inactive"), found["sha256"]
+    if active in ("inactive", "failed") and not on_disk:
+        return []
+    reason = f"{unit} is {active}, and {why}"
+    if not on_disk:  # removed by hand: there is nothing to disable
+        return [Step(reason, StringCommand("systemctl", "stop", "--", QuoteString(unit)))]
+    remove = StringCommand(
+        # It stops before its file goes: systemd would not know how to stop it afterwards.
+        *("systemctl", "disable", "--now", "--", QuoteString(unit), "&&"),
+        *("rm", "-f", "--", QuoteString(f"/etc/systemd/system/{unit}"), "&&"),
+        *("systemctl", "daemon-reload"),
+    )
+    return [Step(reason, remove)]
 
 
 def differs(sha256: str, text: str) -> bool:
@@ -45,8 +66,14 @@ def _reload(unit: str, state: Mapping[str, str], unread: bool) -> list[Step]:
     return [Step(reason, StringCommand("systemctl", "daemon-reload"))]
 
 
-def _enable(unit: str, state: Mapping[str, str]) -> list[Step]:
+def _enable(unit: str, state: Mapping[str, str], wanted_by: str | None) -> list[Step]:
     found = state.get("UnitFileState") or "not known"
-    if found == "enabled":
+    if found != "enabled":
+        reason = f"{unit} is {found}, wanted enabled"
+        return [Step(reason, StringCommand("systemctl", "enable", unit))]
+    wanting = state.get("WantedBy", "").split()
+    if wanted_by is None or wanting == [wanted_by]:
         return []
-    return [Step(f"{unit} is {found}, wanted enabled", StringCommand("systemctl", "enable", unit))]
+    # "enabled" says only that some link is there; it may be that of a server that is gone.
+    reason = f"{unit} starts with {' '.join(wanting) or 'no unit'}, wanted {wanted_by}"
+    return [Step(reason, StringCommand("systemctl", "reenable", unit))]

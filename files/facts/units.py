@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 
-PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload")
+PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload", "WantedBy")
 
 
 def digest(path):

@@ -1,11 +1,15 @@
 """Boot times: to health, and from there to an answer; by a clock moved by hand."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pytest
+
+from facts.units import FoundUnit
 from files.bench.chat import Server
 from files.bench.readiness import POLL, Timer, wait_until_ready
-from operations.readiness import Stopwatch, unit_file
+from operations.readiness import Stopwatch, plan, unit_file
 from tests.bench.fake_server import FakeServer, Refusal, obedient, unused_url
 
 
@@ -70,17 +74,33 @@ def test_a_server_that_stays_busy_is_given_up_too(server: FakeServer) -> None:
     assert clock.seconds < 161
 
 
+WATCH = Stopwatch(
+    server_unit="vllm.service",
+    url="http://127.0.0.1:8000",
+    model="a model",
+    programs="/usr/local/lib/vllm-g5g",
+    record="/var/lib/vllm-g5g/readiness.json",
+    wait=2700,
+    api_key_file="/etc/vllm-g5g/api-key.env",
+)
+
+
 def test_the_stopwatch_starts_with_the_server_and_hands_the_key_by_file() -> None:
-    watch = Stopwatch(
-        server_unit="vllm.service",
-        url="http://127.0.0.1:8000",
-        model="a model",
-        programs="/usr/local/lib/vllm-g5g",
-        record="/var/lib/vllm-g5g/readiness.json",
-        wait=2700,
-        api_key_file="/etc/vllm-g5g/api-key.env",
-    )
-    text = unit_file(watch).content
+    text = unit_file(WATCH).content
     assert "WantedBy=vllm.service" in text
     assert '--model "a model"' in text
     assert "--api-key-file /etc/vllm-g5g/api-key.env" in text
+
+
+REENABLE = "systemctl reenable vllm-readiness.service"
+WANTING = {"the server's": ("vllm.service", []), "another's": ("transformers.service", [REENABLE])}
+
+
+@pytest.mark.parametrize(("server", "commands"), WANTING.values(), ids=WANTING)
+def test_a_stopwatch_of_another_server_is_enabled_for_this_one(
+    server: str, commands: list[str]
+) -> None:
+    state = {"LoadState": "loaded", "UnitFileState": "enabled", "WantedBy": server}
+    sha256 = hashlib.sha256(unit_file(WATCH).content.encode()).hexdigest()
+    steps = plan(FoundUnit(state=state, sha256=sha256), WATCH)
+    assert [str(step.command) for step in steps] == commands
