@@ -105,6 +105,7 @@ class Settings(BaseModel):
     ready_seconds: Annotated[int, Field(ge=1)]
     drain_seconds: Annotated[int, Field(ge=0, le=80)]
     watch_spot: bool
+    prewarm: bool
     server_arguments: tuple[str, ...]
     server_environment: Mapping[str, str]
 

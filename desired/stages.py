@@ -13,6 +13,7 @@ from operations.cuda_toolkit import Toolkit
 from operations.filesystem import Directory
 from operations.model import Producer, downloaded, trained
 from operations.preflight import Expected
+from operations.prewarm import Prewarm
 from operations.readiness import Stopwatch
 from operations.rust import Rustup
 from operations.secret import TOKEN_PATH, TokenSource
@@ -34,9 +35,13 @@ PROGRAMS = programs.PROGRAMS
 SMOKE_RECORD = f"{STATE}/smoke.json"
 ATTENTION_RECORD = f"{STATE}/attention.json"
 READINESS_RECORD = f"{STATE}/readiness.json"
+PREWARM_RECORD = f"{STATE}/prewarm.json"
 
 # What the wheel of CPU kernels ships; it has no Rust server. [measured, 0.32.0 on x86-64]
 _CPU_ARTIFACTS = ("_C.abi3.so", "fs_io_C.abi3.so")
+
+# What a start imports most bytes of. nvidia and triton come with torch's builds for CUDA. [source]
+_PREWARMED = ("torch", "triton", "nvidia", "vllm")
 
 
 def expected(settings: Settings) -> Expected:
@@ -246,6 +251,22 @@ def smoke_check(settings: Settings) -> smoke.Check:
         lengths=settings.smoke_lengths,
         least_gb_per_s=settings.least_read_gb_per_s,
         least_tokens_per_s=settings.least_tokens_per_s,
+    )
+
+
+def prewarm(settings: Settings) -> Prewarm | None:
+    """Return what is read before the first start on a new volume; None where nothing is."""
+    if not settings.prewarm:
+        return None
+    return Prewarm(
+        server_unit=RUNTIMES[settings.runtime].unit,
+        servers=tuple(runtime.unit for runtime in RUNTIMES.values()),
+        python=settings.python,
+        packages=_PREWARMED,
+        checkpoint=checkpoint_directory(settings),
+        record=PREWARM_RECORD,
+        # Where it does not help, what is left must still do for a first start without it.
+        limit=settings.ready_seconds // 3,
     )
 
 

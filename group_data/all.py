@@ -171,6 +171,9 @@ drain_seconds = 30
 # Drain the server when EC2 gives notice that it takes a spot instance back.
 watch_spot = True
 
+# Read checkpoint and packages with many readers before a host's first start. [untested]
+prewarm = False
+
 # Further arguments and variables of the server, as vLLM documents them.
 server_arguments = []
 server_environment = {}

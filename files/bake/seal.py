@@ -22,6 +22,7 @@ IDENTITY = (
     "/var/lib/cloud/instance",
     "/var/lib/cloud/instances/*",
     "/var/lib/cloud/sem/*",
+    "/var/lib/vllm-g5g/prewarm.json",  # names the machine that has read its volume
     "/var/lib/systemd/credential.secret",
     "/var/lib/systemd/random-seed",
 )

@@ -10,7 +10,7 @@ import pytest
 from jinja2 import nodes
 
 from desired import server_unit, stages
-from operations import readiness, secret
+from operations import prewarm, readiness, secret
 from operations.filesystem import Entry, File
 from settings import Settings
 from tests.check.knobs import HOST_GROUPS, ROOT, values
@@ -24,6 +24,7 @@ TOKEN = {
     "hf_token_region": "us-east-1",
     "hf_token_secret": "token",
 }
+PREWARM = {"prewarm": True}
 
 
 def _units() -> Iterator[tuple[str, str]]:
@@ -31,11 +32,12 @@ def _units() -> Iterator[tuple[str, str]]:
     for path in PLAIN_UNITS:
         yield path.name, path.read_text()
     for group in HOST_GROUPS:
-        settings = Settings.of(group, {**values("all"), **values(group), **TOKEN})
+        settings = Settings.of(group, {**values("all"), **values(group), **TOKEN, **PREWARM})
         entries: list[Entry] = [
             *server_unit.entries(stages.service(settings)),
             *secret.token_entries(stages.token_source(settings)),
             readiness.unit_file(stages.stopwatch(settings)),
+            *prewarm.entries(stages.prewarm(settings)),
         ]
         for entry in entries:
             if isinstance(entry, File) and entry.path.endswith(".service"):

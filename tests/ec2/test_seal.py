@@ -30,6 +30,7 @@ GOES = [
     "var/lib/amazon/ssm/i-0123456789abcdef0/document/state/x",
     "var/lib/cloud/instances/i-0123456789abcdef0/user-data.txt",
     "var/lib/systemd/random-seed",
+    "var/lib/vllm-g5g/prewarm.json",
     "var/log/journal/0123/system.journal",
     "var/tmp/build-1",
 ]
