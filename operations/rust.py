@@ -1,5 +1,6 @@
 """A pinned Rust toolchain below one folder, installed by a pinned and checked rustup-init."""
 
+import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
@@ -8,7 +9,8 @@ from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.rust import Rust, RustState
-from operations.programs import program
+from operations.live import Live
+from operations.programs import alone, program
 from operations.steps import Refusal, Step, carry_out, refuse
 
 TRIPLES = {"aarch64": "aarch64-unknown-linux-gnu", "x86_64": "x86_64-unknown-linux-gnu"}
@@ -72,13 +74,21 @@ def _fault(state: RustState, toolchain: str) -> str | None:
 def _removal(
     state: RustState, home: str, toolchain: str, triple: str, fault: str
 ) -> list[Step | Refusal]:
-    """rustup takes a toolchain whose manifest is there for installed, whatever else is missing."""
+    """rustup takes a toolchain whose manifest is there for installed, whatever else is missing.
+
+    What looked broken may have been another run's that was not done yet: after the wait for that
+    one, only what still is as it was found goes.
+    """
     if not state["directory"]:
         return []
     name = f"{toolchain}-{triple}"
     paths = [f"{home}/rustup/{part}/{name}" for part in ("toolchains", "update-hashes")]
-    command = StringCommand("rm", "-rf", "--", *map(QuoteString, paths))
-    return [Step(f"the toolchain {name} is broken: {fault}", command)]
+    found = StringCommand('"$(', program("facts/rust.py", home, toolchain), ')"')
+    remove = StringCommand(
+        *("test", found, "!=", QuoteString(json.dumps(state)), "||"),
+        *("rm", "-rf", "--", *map(QuoteString, paths)),
+    )
+    return [Step(f"the toolchain {name} is broken: {fault}", Live(alone(remove, home)))]
 
 
 def _install(home: str, toolchain: str, rustup: Rustup, triple: str) -> StringCommand:
@@ -88,13 +98,14 @@ def _install(home: str, toolchain: str, rustup: Rustup, triple: str) -> StringCo
     settings = {**environment(home), "RUSTUP_INIT_SKIP_PATH_CHECK": "yes"}
     if rustup.dist_server is not None:
         settings["RUSTUP_DIST_SERVER"] = rustup.dist_server
-    return StringCommand(
-        *("umask", "022", "&&"),
+    install = StringCommand(
         *(program("actions/fetch.py", "--published", rustup.url(triple), init, pin), "&&"),
         *("env", *(QuoteString(f"{key}={value}") for key, value in settings.items())),
         *(QuoteString(init), "-y", "--no-modify-path", "--profile", "minimal"),
         *("--default-toolchain", QuoteString(toolchain), "&&", "rm", "-f", "--", QuoteString(init)),
     )
+    folder = StringCommand("umask", "022", "&&", "mkdir", "-p", "--", QuoteString(home))
+    return Live(StringCommand(folder, "&&", alone(install, home)))
 
 
 def _check(home: str, toolchain: str, triple: str) -> Step:

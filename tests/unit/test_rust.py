@@ -1,11 +1,22 @@
-"""The planner of the Rust toolchain."""
+"""The planner of the Rust toolchain, and its steps against a stand-in for rustup's archive."""
 
+import fcntl
+import functools
+import http.server
+import os
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
+from operations import rust
 from operations.rust import Rustup, plan
 from operations.steps import Refusal
+from tests.container.upstreams import rustup_archive
+from tests.loopback import serving
+from tests.unit.converge import converge
 
 HOME = "/opt/vllm-g5g/rust"
 RUSTUP = Rustup("1.28.2", {"aarch64-unknown-linux-gnu": "e3" * 32})
@@ -74,3 +85,79 @@ def test_rustup_init_is_checked_before_it_runs(machine, pin):
         r"--no-modify-path --profile minimal --default-toolchain 1\.95 && rm"
     )
     assert re.search(wanted, install.command.get_raw_value())
+
+
+class Archive(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format, *args):
+        pass
+
+
+@pytest.fixture
+def wanted(tmp_path):
+    """The arguments of the operation: where the toolchain goes, and a rustup-init to install it."""
+    web = tmp_path / "web"
+    handler = functools.partial(Archive, directory=web)
+    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)) as server:
+        published = rustup_archive.publish(web, server.server_port)
+        rustup = Rustup(rustup_archive.VERSION, published.sha256, published.archive_url)
+        yield {"home": str(tmp_path / "rust"), "toolchain": "1.95", "rustup": rustup}
+
+
+def toolchain_of(wanted):
+    (toolchain,) = Path(wanted["home"], "rustup", "toolchains").iterdir()
+    return toolchain
+
+
+def started(step):
+    return subprocess.Popen(
+        ["sh", "-c", step.command.get_raw_value()], stdout=subprocess.PIPE, text=True
+    )
+
+
+def steps(wanted, **state):
+    found = {**ABSENT, "machine": os.uname().machine, **state}
+    return plan(found, wanted["home"], wanted["toolchain"], wanted["rustup"])
+
+
+def test_a_toolchain_is_installed_and_a_broken_one_made_anew(wanted):
+    assert converge(rust.present, **wanted)
+    assert not converge(rust.present, **wanted)
+    shutil.rmtree(toolchain_of(wanted) / "lib")
+    assert converge(rust.present, **wanted)
+    assert not converge(rust.present, **wanted)
+
+
+def test_an_installation_waits_for_the_one_that_is_at_work_and_says_so(wanted):
+    home = Path(wanted["home"])
+    home.mkdir()
+    held = os.open(home, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    install, check = steps(wanted)
+    with started(install) as process:
+        assert process.stdout.readline() == (
+            f"waiting for what an earlier run is still at (it holds {home})\n"
+        )
+        assert list(home.iterdir()) == []
+        os.close(held)
+        process.stdout.read()
+    assert process.returncode == 0
+    with started(check) as process:
+        assert process.stdout.read() == "rustc 1.95.0 (stand-in)\n"
+
+
+def test_two_installations_at_once_both_end_well(wanted):
+    install, _ = steps(wanted)
+    with started(install) as one, started(install) as other:
+        one.stdout.read()
+        other.stdout.read()
+    assert (one.returncode, other.returncode) == (0, 0)
+    assert not converge(rust.present, **wanted)
+
+
+def test_what_another_run_was_not_done_with_yet_is_not_removed(wanted):
+    converge(rust.present, **wanted)
+    remove, *_ = steps(wanted, directory=True)  # as it was found while the other was at work
+    with started(remove) as process:
+        process.stdout.read()
+    assert process.returncode == 0
+    assert not converge(rust.present, **wanted)
