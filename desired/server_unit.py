@@ -1,4 +1,4 @@
-"""What the server's stage lays down, as text: unit, environment file and the scripts beside them.
+"""What the server's stage lays down, as text: unit, environment file and the check before a start.
 
 Everything is rendered on this machine, so the deploy can compare it with what runs.
 """
@@ -12,7 +12,7 @@ from desired.serving import Server
 from desired.unit_syntax import command_line, environment_file
 from operations.filesystem import Absent, Entry, File
 from operations.programs import PROGRAMS
-from operations.service import HEALTH_SCRIPT, Check, Wanted, drop_in_directories
+from operations.service import Check, Wanted, drop_in_directories
 from runtimes import RUNTIMES, Runtime
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,13 +65,10 @@ def texts(unit: ServerUnit) -> dict[str, str]:
 
 
 def entries(unit: ServerUnit) -> list[Entry]:
-    """Return the files of the stage; scripts first, since the unit calls them."""
-    scripts = {HEALTH_SCRIPT: "health/service_health.py", CHECK_SCRIPT: "service/check_start.py"}
+    """Return the files of the stage; the script first, since the unit calls it."""
+    check = (ROOT / "files" / "service" / "check_start.py").read_text()
     return [
-        *(
-            File(path, (ROOT / "files" / source).read_text(), mode="755")
-            for path, source in scripts.items()
-        ),
+        File(CHECK_SCRIPT, check, mode="755"),
         *(File(path, text) for path, text in texts(unit).items()),
         *([] if unit.api_key_file else [Absent(API_KEY_PATH)]),
     ]

@@ -57,11 +57,11 @@ class ServiceFacts(FactBase[Service]):
         watch: Sequence[str],
         variables: Sequence[str],
     ) -> StringCommand:
-        source = (FILES / "health" / "service_health.py").read_text()
+        source = (FILES / "bench" / "service_state.py").read_text()
         asked = ["--unit", unit, "--unit-file", unit_file]
         asked += ["--url", url, "--model", model, "--question", question]
         key = ["--api-key-file", api_key_file] if api_key_file else []
-        words = ["state", *asked, "--max-tokens", "16", *key, "--watch", *watch]
+        words = [*asked, "--max-tokens", "16", *key, "--watch", *watch]
         words += ["--variables", *variables]
         return StringCommand(
             "python3", "-I", "-c", QuoteString(source), *(QuoteString(word) for word in words)

@@ -12,14 +12,13 @@ from pyinfra.api.operation import OperationMeta
 from facts.service import Record, Service, ServiceFacts
 from failures.diagnosis import explain
 from failures.known import GENERAL, SERVING
-from files.health.service_health import nonsense
+from files.bench.text import degenerate
 from files.service.check_start import essence
 from operations.live import Live
 from operations.programs import PROGRAMS
 from operations.steps import Step, carry_out, changes
 from operations.unit_steps import differs, unit_steps
 
-HEALTH_SCRIPT = f"{PROGRAMS}/service_health.py"
 JOURNAL_LINES = 400
 _DROP_IN_PARENTS = ("/etc/systemd/system", "/etc/systemd/system.control", "/run/systemd/system")
 
@@ -79,6 +78,8 @@ def running(
     wanted: Wanted, served: Mapping[str, OperationMeta] | None = None
 ) -> Generator[PyinfraCommand, None, None]:
     """Make the unit enabled and its process the one that is wanted; wait until it answers.
+
+    One of the measuring programs does the waiting, so they are laid down before.
 
     + wanted: the unit, its texts and how to ask the server
     + served: operations that change what is served, by what they change ("the build")
@@ -209,7 +210,7 @@ def _answer_problem(found: Service) -> str:
     if answer["status"] != 200:
         said = " ".join(answer["error"].split())[:120]
         return f"HTTP {answer['status']}: {said}" if answer["status"] else said
-    return nonsense(answer["text"])
+    return degenerate(answer["text"]) or ""
 
 
 def _dead(found: Service, wanted: Wanted) -> list[str]:
@@ -225,12 +226,15 @@ def _dead(found: Service, wanted: Wanted) -> list[str]:
 
 def _wait(wanted: Wanted, restart: bool) -> Live:
     check = wanted.check
-    words = ["wait", "--unit", wanted.unit, "--url", check.url, "--model", check.model]
+    words = ["--unit", wanted.unit, "--url", check.url, "--model", check.model]
     words += ["--question", check.question, "--deadline", str(check.ready_seconds)]
     words += ["--api-key-file", wanted.api_key_file] if wanted.api_key_file else []
     words += ["--restart"] if restart else []
     return Live(
-        StringCommand("/usr/bin/python3", HEALTH_SCRIPT, *map(QuoteString, words)),
+        StringCommand(
+            *("cd", PROGRAMS, "&&", "/usr/bin/python3", "-B", "-m", "bench", "startup"),
+            *map(QuoteString, words),
+        ),
         evidence=lambda output: journal(wanted.unit, output),
         explain=lambda lines: explain(lines, (*SERVING, *GENERAL)),
     )

@@ -1,13 +1,19 @@
-"""`python3 -m bench run|smoke|throughput|readiness ...`: each prints what it found."""
+"""`python3 -m bench run|smoke|throughput|readiness|startup ...`: each prints what it found."""
 
 import argparse
 import json
 import sys
 from typing import Any
 
-from . import harness, readiness, smoke, throughput
+from . import harness, readiness, smoke, startup, throughput
 
-COMMANDS = {"throughput": throughput, "readiness": readiness, "smoke": smoke, "run": harness}
+COMMANDS = {
+    "throughput": throughput,
+    "readiness": readiness,
+    "startup": startup,
+    "smoke": smoke,
+    "run": harness,
+}
 
 
 def show(report: Any) -> None:

@@ -2,22 +2,32 @@
 
 import re
 
-REPLACEMENT = "�"
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+REPLACEMENT_SHARE = 0.1  # one may be a character that the last token cut in two
 SHOWN = 200  # characters of a text quoted in a complaint
-# A unit of up to 20 characters, six times in a row: `: ok: ok: ok: ok: ok: ok`.
-REPEATED = re.compile(r"(?P<unit>.{1,20}?)(?P=unit){5,}", re.DOTALL)
+# A group of up to 24 characters, four times in a row: `: ok: ok: ok: ok`, of a broken endpoint.
+REPEATED = re.compile(r"(?P<unit>.{1,24}?)(?P=unit){3,}", re.DOTALL)
 REPEATED_SHARE = 0.5  # of the text; a table's dashes or an indented list stays below
+REPEATED_CHARACTERS = 8  # at least; "Hmmmm" is an answer
+FEW_WORDS, DIFFERENT_SHARE = 12, 0.25  # from so many words on, so many are different in language
 
 
 def degenerate(text: str) -> str | None:
-    """Say why `text` is not language, or return None."""
-    if not text.strip():
+    """Say why `text` is not language, or return None. One word is, and a text that is cut short."""
+    stripped = text.strip()
+    if not stripped:
         return "the text is empty"
-    if REPLACEMENT in text:
-        return f"the text holds {text.count(REPLACEMENT)} replacement characters: {quote(text)}"
-    repeated = max((m for m in REPEATED.finditer(text)), key=lambda m: len(m[0]), default=None)
-    if repeated and len(repeated[0]) > REPEATED_SHARE * len(text):
+    broken = stripped.count(REPLACEMENT)
+    if broken > REPLACEMENT_SHARE * len(stripped):
+        return f"the text holds {broken} replacement characters: {quote(text)}"
+    repeated = max(REPEATED.finditer(stripped), key=lambda m: len(m[0]), default=None)
+    least = max(REPEATED_CHARACTERS, REPEATED_SHARE * len(stripped))
+    if repeated and len(repeated[0]) >= least:
         return f"the text repeats {repeated['unit']!r}: {quote(text)}"
+    words = re.findall(r"\w+", stripped.lower())
+    different = len(set(words))
+    if len(words) >= FEW_WORDS and different <= DIFFERENT_SHARE * len(words):
+        return f"the text has {different} different words in {len(words)}: {quote(text)}"
     return None
 
 

@@ -63,7 +63,7 @@ def answers(host: StandIn) -> None:
     port, model = host.data["port"], "tiny-gemma-4"
     host.run(
         f"until systemctl is-active --quiet {UNIT}; do sleep 1; done; "
-        "python3 /usr/local/lib/vllm-g5g/service_health.py wait "
+        "cd /usr/local/lib/vllm-g5g; python3 -B -m bench startup "
         f"--url http://127.0.0.1:{port} --model {model} --question 'What is SRE?' "
         f"--deadline {HEALTH_SECONDS}"
     )

@@ -119,7 +119,7 @@ RESTARTS = {
     ),
     "nonsense in place of an answer": (
         running(answer={"status": 200, "text": ": ok: ok: ok: ok: ok", "error": ""}),
-        DEAD + "the answer repeats ': ok'",
+        DEAD + "the text repeats ': ok': ': ok: ok: ok: ok: ok'",
     ),
     "a dead engine behind a living server": (
         running(answer={"status": 500, "text": "", "error": "EngineDeadError"}, age=20.0),
@@ -156,7 +156,7 @@ def test_it_is_restarted_once_and_the_reason_is_told(found, reason):
 
 def test_on_a_fresh_host_the_unit_is_read_enabled_and_started():
     assert commands(FRESH)[:2] == ["systemctl daemon-reload", f"systemctl enable {UNIT}"]
-    assert "service_health.py wait" in commands(FRESH)[2]
+    assert "-m bench startup" in commands(FRESH)[2]
     assert reasons(FRESH)[2] == f"{UNIT} is inactive (dead), wanted running"
 
 

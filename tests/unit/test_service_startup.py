@@ -1,8 +1,7 @@
-"""The script that waits on the host: its judgement of text, and how each outcome ends."""
+"""The wait on the host for a service to answer, and how each outcome ends."""
 
 import json
 import os
-import subprocess
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,46 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from files.health import service_health
-from files.health.service_health import EXIT_DIED, EXIT_LATE, EXIT_NONSENSE, nonsense
+from files.bench import startup
+from files.bench.readiness import Timer
+from files.bench.startup import EXIT_DIED, EXIT_LATE, EXIT_NONSENSE
 from tests import loopback
-
-SANE = {
-    "one word": "Paris.",
-    "a sentence": "Site reliability engineering is the practice of keeping systems up.",
-    "cut short": "The capital of France is",
-    "a list": "- one\n- two\n- three\n- four\n- five",
-    "a table": "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |",
-    "another script": "東京は日本の首都です。",
-    "a rhyme": "Row, row, row your boat, gently down the stream.",
-}
-NONSENSE = {
-    "empty": ("", "empty"),
-    "blank": (" \n ", "empty"),
-    "the endpoint that is broken on a real host": (": ok: ok: ok: ok: ok", "repeats ': ok'"),
-    "one character": ("!!!!!!!!!!!!", "repeats '!'"),
-    "one word": ("the the the the the the the", "repeats"),
-    "undecodable": ("\ufffd\ufffd\ufffd a \ufffd", "not text"),
-    "few words shuffled": ("a b a a b b a b a b b a a b a b", "2 different words in 16"),
-}
-
-
-@pytest.mark.parametrize("text", SANE.values(), ids=SANE)
-def test_language_is_sane(text):
-    assert nonsense(text) == ""
-
-
-@pytest.mark.parametrize(("text", "said"), NONSENSE.values(), ids=NONSENSE)
-def test_nonsense_is_named(text, said):
-    assert said in nonsense(text)
-
-
-@given(st.text(min_size=1, max_size=12).filter(str.strip), st.integers(12, 40))
-def test_whatever_is_repeated_often_is_nonsense(unit, times):
-    assert nonsense(unit * times)
 
 
 class Server(ThreadingHTTPServer):
@@ -142,7 +106,7 @@ class Clock:
 
 def wait(chosen: Namespace) -> int:
     clock = Clock()
-    return service_health.wait(chosen, clock.sleep, clock)
+    return startup.wait(chosen, Timer(clock, clock.sleep))
 
 
 OLD = {"ActiveState": "active", "SubState": "running", "InvocationID": "old", "NRestarts": "3"}
@@ -217,52 +181,9 @@ def test_an_answer_that_no_patience_cures_ends_the_wait(states, capsys, answer, 
 def test_the_key_goes_by_file_into_the_header(states, tmp_path):
     states(NEW)
     key = tmp_path / "key.env"
-    key.write_text("VLLM_API_KEY=abc123\n# generation 4\n")
+    key.write_text("VLLM_API_KEY=abc123\n")
     with serving(chat("Fine.")) as server:
         assert wait(options(server.server_port, api_key_file=str(key))) == 0
         headers, body = server.requests[0]
     assert headers["Authorization"] == "Bearer abc123"
     assert body["messages"] == [{"role": "user", "content": "What is SRE?"}]
-    assert service_health.key_generation(str(key)) == 4
-
-
-def test_no_variable_is_told_but_those_asked_for():
-    environment = {"VLLM_API_KEY": "abc123", "HF_HUB_OFFLINE": "1"}
-    with subprocess.Popen(
-        ["/bin/cat", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-    ) as cat:
-        assert cat.stdin is not None
-        assert cat.stdout is not None
-        cat.stdin.write(b"it runs\n")
-        cat.stdin.flush()
-        assert cat.stdout.readline() == b"it runs\n"  # before that, /proc still shows nothing
-        shown = service_health.process(cat.pid, ["HF_HUB_OFFLINE"])
-    assert shown["argv"] == ["/bin/cat", "-"]
-    assert shown["environment"] == {"HF_HUB_OFFLINE": "1"}
-
-
-def test_a_version_changes_whenever_a_file_is_replaced(tmp_path):
-    path = tmp_path / "stamp"
-    assert service_health.version(str(path)) == ""
-    path.write_text("same")
-    first = service_health.version(str(path))
-    (tmp_path / "new").write_text("same")
-    (tmp_path / "new").rename(path)
-    assert service_health.version(str(path)) not in ("", first)
-
-
-def test_drop_ins_of_this_unit_alone_are_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(service_health, "UNIT_DIRECTORIES", (f"{tmp_path}/etc", f"{tmp_path}/run"))
-    for path in (
-        "etc/vllm.service.d",
-        "etc/service.d",
-        "run/vllm.service.d",
-        "run/other.service.d",
-    ):
-        (tmp_path / path).mkdir(parents=True)
-        (tmp_path / path / "x.conf").write_text(path)
-    (tmp_path / "etc/vllm.service.d/notes").write_text("no drop-in")
-    assert service_health.drop_ins("vllm.service") == {
-        f"{tmp_path}/etc/vllm.service.d/x.conf": "etc/vllm.service.d",
-        f"{tmp_path}/run/vllm.service.d/x.conf": "run/vllm.service.d",
-    }
