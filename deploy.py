@@ -18,6 +18,7 @@ from operations import (
     filesystem,
     model,
     preflight,
+    prewarm,
     readiness,
     requirements,
     runtime,
@@ -148,7 +149,15 @@ filesystem.present(
 )
 filesystem.present(
     name="Ensure the server's unit and environment are current",
-    entries=[*server_unit.entries(unit), readiness.unit_file(stages.stopwatch(settings))],
+    entries=[
+        *server_unit.entries(unit),
+        readiness.unit_file(stages.stopwatch(settings)),
+        *prewarm.entries(stages.prewarm(settings)),
+    ],
+)
+prewarm.arranged(
+    name=f"Ensure prewarming is {'on' if settings.prewarm else 'off'}",
+    wanted=stages.prewarm(settings),
 )
 readiness.timed(name="Ensure each start of the server is timed", watch=stages.stopwatch(settings))
 service.running(
