@@ -1,7 +1,8 @@
-"""What has drifted, for cron and CI: `make drift`, or `python -m drift INVENTORY [pyinfra flags]`.
+"""What has drifted, for cron and CI: `make drift`, or `vllm-g5g-drift [INVENTORY] [pyinfra flags]`.
 
-Asks a dry run and prints what a run would change, and why. Exit status 0: nothing; 2: drift;
-1: something could not be asked. A host that fails does not hide the others.
+Asks a dry run and prints what a run would change, and why. To be run in the folder of deploy.py,
+whose inventory.py is asked if none is named. Exit status 0: nothing; 2: drift; 1: something could
+not be asked. A host that fails does not hide the others.
 """
 
 import json
@@ -10,7 +11,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+INVENTORY, DEPLOY = "inventory.py", "deploy.py"
 CLEAN, ERROR, DRIFT = 0, 1, 2
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -56,9 +59,32 @@ def table(changes: Sequence[Change]) -> str:
     return "\n".join(lines)
 
 
+def absent(inventory: str, folder: Path) -> list[str]:
+    """Return which of the files that a dry run needs are not in the folder.
+
+    An inventory that is no file's name, such as @ssm/i-0123456789abcdef0, is pyinfra's to judge.
+    """
+    files = [inventory] if inventory.endswith(".py") else []
+    return [name for name in (*files, DEPLOY) if not (folder / name).is_file()]
+
+
 def main(arguments: Sequence[str]) -> int:
-    inventory, *flags = arguments or ("inventory.py",)
-    command = [sys.executable, "-m", "pyinfra", inventory, "deploy.py", "--dry", "--json", *flags]
+    """Ask, print, and return the exit status; see above for both."""
+    if {"-h", "--help"} & set(arguments):
+        print(__doc__, end="")
+        return CLEAN
+    named = bool(arguments) and not arguments[0].startswith("-")
+    inventory, *flags = arguments if named else (INVENTORY, *arguments)
+    if missing := absent(inventory, Path.cwd()):
+        what = f"drift: {' and '.join(missing)} not found in {Path.cwd()}"
+        print(f"{what}. Change to the folder that has deploy.py, then try again.", file=sys.stderr)
+        return ERROR
+    return ask(inventory, flags)
+
+
+def ask(inventory: str, flags: Sequence[str]) -> int:
+    """Run the dry run in this folder and tell what came of it, as an exit status too."""
+    command = [sys.executable, "-m", "pyinfra", inventory, DEPLOY, "--dry", "--json", *flags]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         changes = changes_in(done.stdout, done.stderr)
@@ -74,5 +100,10 @@ def main(arguments: Sequence[str]) -> int:
     return DRIFT if changes else CLEAN
 
 
+def console() -> int:
+    """Be the command `vllm-g5g-drift`."""
+    return main(sys.argv[1:])
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(console())

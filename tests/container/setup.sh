@@ -33,7 +33,7 @@ find_python() {
 
 set_up_python() {
     stamp=.venv/.installed-from
-    wanted=$(cat requirements.lock pyinfra_ssm/pyproject.toml | sha256sum)
+    wanted=$(cat requirements.lock pyproject.toml pyinfra_ssm/pyproject.toml | sha256sum)
     if [ -x .venv/bin/python ] && [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; then
         return 0
     fi
@@ -44,7 +44,7 @@ set_up_python() {
     .venv/bin/python -m pip install --disable-pip-version-check --require-hashes \
         --requirement requirements.lock
     .venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps \
-        --no-build-isolation --editable pyinfra_ssm
+        --no-build-isolation --editable pyinfra_ssm --editable .
     printf '%s\n' "$wanted" >$stamp
 }
 

@@ -1,6 +1,9 @@
-"""What `make drift` reads out of a dry run, and how it ends."""
+"""What `make drift` reads out of a dry run, how it ends, and the command that it is also."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +54,41 @@ def test_exit_status(report, code, status, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(drift.sys, "executable", str(program))
     assert drift.main([]) == status
     assert (UNIT in capsys.readouterr().out) == (report == json.dumps(PLAN))
+
+
+COMMAND = Path(sys.executable).with_name("vllm-g5g-drift")
+THIS_HOST = 'hosts = ["@local"]\n'
+CHANGING = """from pyinfra.operations import server
+server.shell(name="Ensure it is so", commands=["true"])
+"""
+FOLDERS = {
+    "neither": ({}, (), 1, "inventory.py and deploy.py not found in "),
+    "no deploy": ({"inventory.py": THIS_HOST}, (), 1, "deploy.py not found in "),
+    "no inventory": ({"deploy.py": ""}, (), 1, "inventory.py not found in "),
+    "another inventory that is not there": (
+        {"inventory.py": THIS_HOST, "deploy.py": ""},
+        ("mine.py",),
+        1,
+        "mine.py not found in ",
+    ),
+    "nothing to do": ({"inventory.py": THIS_HOST, "deploy.py": ""}, (), 0, "nothing has drifted"),
+    "an inventory that is a host": ({"deploy.py": ""}, ("@local",), 0, "nothing has drifted"),
+    "flags alone": (
+        {"inventory.py": THIS_HOST, "deploy.py": CHANGING},
+        ("--limit", "@local"),
+        2,
+        "@local\n  Ensure it is so",
+    ),
+    "a question": ({}, ("--help",), 0, "Exit status 0: nothing; 2: drift; 1: something"),
+}
+
+
+@pytest.mark.parametrize(("files", "arguments", "status", "said"), FOLDERS.values(), ids=FOLDERS)
+def test_the_installed_command_asks_the_deploy_of_its_folder(
+    files, arguments, status, said, tmp_path
+):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    done = subprocess.run([COMMAND, *arguments], cwd=tmp_path, capture_output=True, text=True)
+    assert said in (done.stderr if status == 1 else done.stdout)
+    assert done.returncode == status
