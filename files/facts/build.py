@@ -1,7 +1,8 @@
 """Print the state of the vLLM build, as JSON; run by the serving interpreter.
 
-Arguments: the stamp's path, the build's unit. Every installed file is checked against the digest
-that pip recorded, so a deleted library and an edited module are both seen.
+Arguments: the stamp's path, the build's unit. Every installed file that was touched since the stamp
+was written is checked against the digest that pip recorded, so a deleted library and an edited
+module are both seen.
 """
 
 import base64
@@ -31,10 +32,21 @@ def version_of(name):
         return ""
 
 
-def is_damaged(file):
+def written_at(path):
+    """Return when a file was written, in ns; 0 where there is none."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def is_damaged(file, since):
     if file.hash is None:  # compiled bytecode and RECORD itself have none
         return False
     try:
+        # Nothing but the kernel sets this time, and it does so for whatever changes a file.
+        if os.stat(file.locate()).st_ctime_ns < since:
+            return False
         with open(file.locate(), "rb") as content:
             digest = hashlib.new(file.hash.mode, content.read()).digest()
     except OSError:
@@ -42,12 +54,12 @@ def is_damaged(file):
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != file.hash.value
 
 
-def damaged_files():
+def damaged_files(since):
     try:
         files = metadata.distribution("vllm").files or []
     except metadata.PackageNotFoundError:
         return []
-    return [str(file) for file in files if is_damaged(file)]
+    return [str(file) for file in files if is_damaged(file, since)]
 
 
 def is_running(unit):
@@ -57,7 +69,7 @@ def is_running(unit):
 
 
 def main(stamp, unit):
-    damaged = damaged_files()
+    damaged = damaged_files(written_at(stamp))
     return {
         "stamp": read_json(stamp),
         "running": is_running(unit),
