@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
@@ -45,11 +45,11 @@ class Check:
 
 def program_files(directory: str) -> list[Entry]:
     """Return the measuring programs as managed files below `directory`, which is there already."""
-    modules = sorted((FILES / "bench").glob("*.py"))
+    packages = ("bench", "bench/bandwidth")
+    modules = [path for package in packages for path in sorted((FILES / package).glob("*.py"))]
     return [
-        Directory(f"{directory}/bench"),
-        File(f"{directory}/bandwidth.py", (FILES / "probes" / "bandwidth.py").read_text()),
-        *(File(f"{directory}/bench/{path.name}", path.read_text()) for path in modules),
+        *(Directory(f"{directory}/{package}") for package in packages),
+        *(File(f"{directory}/{path.relative_to(FILES)}", path.read_text()) for path in modules),
     ]
 
 
@@ -79,7 +79,6 @@ def command(check: Check, directory: str, record: str, digest: str) -> StringCom
         *("cd", QuoteString(directory), "&&", "python3", "-B", "-m", "bench", "smoke"),
         *_option("digest", digest),
         *_option("record", record),
-        *_option("bandwidth", str(PurePosixPath(directory, "bandwidth.py"))),
         *(bit for key, value in asdict(check).items() for bit in _option(key, value)),
     )
 

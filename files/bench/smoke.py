@@ -20,15 +20,16 @@ from .readiness import Timer, wait_until_ready
 from .verdict import bandwidth_complaints, speed_complaints
 
 SCHEMA = "vllm-g5g/smoke/1"
+PROGRAMS = Path(__file__).resolve().parents[1]  # where `bench` is a package
 PROBE_LIMIT = 600  # seconds; the probe itself takes a few
 
 
-def run_bandwidth(python: str, probe: Path, device: str) -> dict[str, Any]:
+def run_bandwidth(python: str, device: str) -> dict[str, Any]:
     """Return the bandwidth probe's report, or one that says why there is none."""
-    command = [python, "-B", str(probe), "--device", device]
+    command = [python, "-B", "-m", "bench.bandwidth", "--device", device]
     try:
         ended = subprocess.run(
-            command, capture_output=True, text=True, timeout=PROBE_LIMIT, check=False
+            command, cwd=PROGRAMS, capture_output=True, text=True, timeout=PROBE_LIMIT, check=False
         )
         report: dict[str, Any] = json.loads(ended.stdout)
         return report
@@ -40,7 +41,7 @@ def run_bandwidth(python: str, probe: Path, device: str) -> dict[str, Any]:
 
 def check(options: argparse.Namespace, server: Server) -> dict[str, Any]:
     """Run both probes and return the record. The server is waited for, then asked."""
-    memory = run_bandwidth(options.torch_python, options.bandwidth, options.device)
+    memory = run_bandwidth(options.torch_python, options.device)
     complaints = bandwidth_complaints(memory, options.least_gb_per_s)
     ready = wait_until_ready(server, options.health, options.wait, None, Timer())
     served = None
@@ -81,7 +82,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--digest", required=True, help="names what is tested; kept in the record")
     parser.add_argument("--record", type=Path, required=True, help="the JSON file to write")
     parser.add_argument("--torch-python", required=True, help="an interpreter that has torch")
-    parser.add_argument("--bandwidth", type=Path, required=True, help="the bandwidth probe")
     parser.add_argument("--device", default="auto", help="for the bandwidth probe")
     parser.add_argument("--least-gb-per-s", type=float, help="of memory reads")
     parser.add_argument("--least-tokens-per-s", type=float, help="of single-stream decode")

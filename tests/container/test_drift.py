@@ -22,9 +22,17 @@ BUILD = "Ensure vLLM 0.32.0 is built from that tree and installed"
 CHECKPOINT = "Ensure the checkpoint tiny is complete"
 SERVED = "Ensure tiny-gemma-4 is served and answers"
 PROGRAMS = "Ensure the measuring programs are current"
+UNITS = "Ensure the server's unit and environment are current"
+PREWARM = "Ensure prewarming is on"
 SMOKE = "Ensure what is served passed the smoke check"
 
 MINE = f"{SITE}/mine-1.dist-info"
+# As a switch of the runtime would leave it: systemd goes on to call it enabled.
+WANT_PREWARM_ELSEWHERE = (
+    "cd /etc/systemd/system && mkdir transformers.service.wants && "
+    "mv vllm.service.wants/vllm-prewarm.service transformers.service.wants/ && "
+    "systemctl daemon-reload"
+)
 
 DRIFTS = {
     "package purged": ("dpkg --purge --force-depends libnuma1", (PACKAGES,)),
@@ -44,10 +52,17 @@ DRIFTS = {
         (CHECKPOINT, SERVED, SMOKE),
     ),
     "measuring program edited": (
-        "echo '# edit' >>/usr/local/lib/vllm-g5g/bandwidth.py",
+        "echo '# edit' >>/usr/local/lib/vllm-g5g/bench/text.py",
         (PROGRAMS,),
     ),
     "smoke record deleted": (f"rm {STATE}/smoke.json", (SMOKE,)),
+    "prewarm's unit edited": (
+        "sed -i s/^Nice=.*/Nice=0/ /etc/systemd/system/vllm-prewarm.service",
+        (UNITS, PREWARM),
+    ),
+    "prewarm's program edited": ("echo '# edit' >>/usr/local/lib/vllm-g5g/prewarm.py", (UNITS,)),
+    "prewarm disabled": ("systemctl disable vllm-prewarm.service", (PREWARM,)),
+    "prewarm wanted by another server": (WANT_PREWARM_ELSEWHERE, (PREWARM,)),
 }
 
 

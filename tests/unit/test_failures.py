@@ -46,8 +46,8 @@ SEEN = {
     "downloaded. Run the deploy again",
     "no build": "refusing to start: no build stamp at /var/lib/vllm-g5g/build.json: vLLM is not "
     "built",
-    "degenerate text": "degenerate text from http://127.0.0.1:8000: the text repeats ': ok': ': ok: "
-    "ok: ok: ok: ok'",
+    "degenerate text": "degenerate text from http://127.0.0.1:8000: the text repeats ': ok': "
+    "': ok: ok: ok: ok'",
     "engine too slow to load": "TimeoutError: Timed out waiting for engine core processes to start",
     "key refused": "http://127.0.0.1:8000 answered a chat with 401: Unauthorized",
     "compiler killed": "c++: fatal error: Killed signal terminated program cc1plus",
