@@ -1,0 +1,132 @@
+"""The connector under the pyinfra command: fleets, interrupts, and facts that are foreseen."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyinfra_ssm.emulator import Instance
+from tests.ssm.conftest import Emulate
+from tests.ssm.connector.conftest import NAME
+
+PYINFRA = str(Path(sys.executable).with_name("pyinfra"))
+
+
+@pytest.fixture
+def pyinfra(tmp_path: Path) -> Any:
+    """Run pyinfra in a folder of its own."""
+
+    def pyinfra(*arguments: Any, **environment: Any) -> Any:
+        return subprocess.run(
+            [PYINFRA, *arguments],
+            cwd=tmp_path,
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return pyinfra
+
+
+def test_one_dead_host_of_ten_stops_nobody_else(
+    emulate: Emulate, pyinfra: Any, tmp_path: Path
+) -> None:
+    fleet = [Instance(instance_id=f"i-0000000000000000{n}") for n in range(10)]
+    emulator = emulate(fleet, not_connected=["i-00000000000000003"])
+    names = ",".join(f"@ssm/{instance.instance_id}" for instance in fleet)
+    result = pyinfra("-y", "--fail-percent", "50", names, "exec", "--", "echo", "alive")
+    assert result.stderr.count("alive") >= 9, result.stderr
+    assert "[@ssm/i-00000000000000003] Could not connect" in result.stderr
+    assert len(emulator.sessions) == 9
+    assert all(session["has_ended"] for session in emulator.sessions)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupting_a_run_terminates_its_session(
+    emulate: Emulate, tmp_path: Path, number: signal.Signals
+) -> None:
+    emulator = emulate()
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(
+        [PYINFRA, "-y", NAME, "exec", "--", f"echo >{fifo}; sleep 1000"],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    fifo.read_text()
+    process.send_signal(number)
+    process.wait(60)
+    assert [session["has_ended"] for session in emulator.sessions] == [True]
+
+
+DEPLOY = """
+from io import StringIO
+from pyinfra.operations import files
+for i in range(5):
+    files.put(name=f"f{i}", src=StringIO(f"content {i}\\n"), dest=f"FOLDER/f{i}", mode="600")
+"""
+
+
+@pytest.fixture
+def deploy(tmp_path: Path, pyinfra: Any) -> Any:
+    """Run the deploy; return its JSON."""
+    (tmp_path / "host").mkdir()
+    (tmp_path / "deploy.py").write_text(DEPLOY.replace("FOLDER", str(tmp_path / "host")))
+
+    def deploy(*arguments: Any) -> Any:
+        result = pyinfra(NAME, "deploy.py", "-v", *arguments)
+        assert result.returncode == 0, result.stderr
+        return result
+
+    return deploy
+
+
+def plan(result: Any) -> Any:
+    """Return the operations that the plan changes."""
+    return [line.split()[0] for line in result.stderr.splitlines() if f" ({NAME})" in line]
+
+
+def test_foreseen_facts_give_the_plan_that_asking_gives(emulate: Emulate, deploy: Any) -> None:
+    emulate()
+    deploy("-y")
+    asked = deploy("--dry", "--data", "ssm_prefetch=False")
+    deploy("--dry")
+    foreseen = deploy("--dry")
+    assert plan(asked) == plan(foreseen) == []
+    assert "facts were answered in advance" in foreseen.stderr
+    assert "answered in advance" not in asked.stderr
+
+
+def test_foreseen_facts_see_what_drifted_since(
+    emulate: Emulate, deploy: Any, tmp_path: Path
+) -> None:
+    emulate()
+    deploy("-y")
+    deploy("--dry")
+    (tmp_path / "host" / "f2").write_text("drifted\n")
+    (tmp_path / "host" / "f4").unlink()
+    foreseen = deploy("--dry")
+    asked = deploy("--dry", "--data", "ssm_prefetch=False")
+    assert plan(foreseen) == plan(asked) == ["f2", "f4"]
+
+
+def test_what_is_remembered_is_commands_for_this_user_alone(emulate: Emulate, deploy: Any) -> None:
+    emulate()
+    deploy("--dry")
+    (file,) = (Path(os.environ["XDG_CACHE_HOME"]) / "pyinfra-ssm").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    saved = json.loads(file.read_text())
+    assert {key for each in saved["commands"] for key in each} == {
+        "command",
+        "timeout",
+        "terminal",
+    }
