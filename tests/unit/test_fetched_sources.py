@@ -194,6 +194,11 @@ def test_what_a_build_left_in_a_source_is_no_damage(
     assert fetched(pinned, there.parent) == there
 
 
+def put_a_file(path: Path) -> None:
+    shutil.rmtree(path)
+    path.write_text("")
+
+
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "a file is gone": lambda path: (path / "code.cu").unlink(),
     "a file was edited": lambda path: (path / "code.cu").write_text("edited"),
@@ -210,7 +215,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "its repository is gone": lambda path: shutil.rmtree(path / ".git"),
     "its index is gone": lambda path: (path / ".git" / "index").write_bytes(b"torn"),
     "its objects are gone": lambda path: shutil.rmtree(path / ".git" / "objects"),
-    "a file stands in its place": lambda path: (shutil.rmtree(path), path.write_text("")),
+    "a file stands in its place": put_a_file,
 }
 
 

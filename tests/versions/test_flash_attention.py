@@ -72,7 +72,7 @@ def compiled(project: Path, vllm_cmake: Path, fetched: Path) -> set[str]:
     configure = [
         *(str(tools / "cmake"), "-G", "Ninja", "-S", str(project), "-B", str(build)),
         *(f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}", f"-DVLLM_CMAKE={vllm_cmake}"),
-        f"-DVLLM_FLASH_ATTN_SRC_DIR={fetched}",
+        f"-DFETCHCONTENT_SOURCE_DIR_VLLM-FLASH-ATTN={fetched}",  # as a build is handed it
     ]
     subprocess.run(configure, check=True, capture_output=True)
     listing = subprocess.run(
