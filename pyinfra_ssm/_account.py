@@ -40,7 +40,7 @@ _REMEDIES = {
     "ExpiredToken": "Log in again: these credentials have expired.",
     "UnrecognizedClientException": "Check the credentials: AWS does not know them.",
     "NoCredentialsError": "Set AWS_PROFILE or the knob ssm_profile, or log in.",
-    "NoRegionError": "Set AWS_REGION or the knob ssm_region.",
+    "NoRegionError": "Set AWS_DEFAULT_REGION or the knob ssm_region.",
     "ProfileNotFound": "Check the knob ssm_profile and ~/.aws/config.",
     "EndpointConnectionError": "Check the network, and the region (knob ssm_region).",
 }

@@ -35,6 +35,6 @@ def _tagged(tag: str) -> list[str]:
     if not ids:
         raise InventoryError(
             f"@ssm/tag:{tag} matches no instance that can be reached. Check the tag, the region "
-            "and the credentials (AWS_REGION, AWS_PROFILE)."
+            "and the credentials (AWS_DEFAULT_REGION, AWS_PROFILE)."
         )
     return ids

@@ -66,15 +66,16 @@ def test_an_error_names_action_cause_and_remedy(
     assert patient.waits == []
 
 
-def test_no_region_says_which_knob(
+def test_no_region_that_boto3_reads_says_what_to_set(
     monkeypatch: pytest.MonkeyPatch, patient: Patient, tmp_path: Path
 ) -> None:
-    for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE"):
+    for name in ("AWS_DEFAULT_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")  # of other SDKs
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "y")
-    with pytest.raises(ServiceError, match="ssm_region"):
+    with pytest.raises(ServiceError, match="Set AWS_DEFAULT_REGION or the knob ssm_region"):
         patient.terminate_session("user-0")
 
 
