@@ -17,7 +17,8 @@ from operations.steps import Step, carry_out
 
 UNIT = "vllm-model.service"
 # Root does no more in there than to hand files over and end what it started as the user; the user
-# has no privilege at all. MemoryDenyWriteExecute= is left out: torch compiles as it trains.
+# has no privilege at all. Left out on purpose: MemoryDenyWriteExecute= (torch compiles as it
+# trains) and ProtectProc= (root without CAP_SYS_PTRACE would not see what is left to end).
 HARDENING = (
     (
         "CapabilityBoundingSet",

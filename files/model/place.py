@@ -160,7 +160,7 @@ def produce(spec, partial, identity):
 
 def read(path):
     try:
-        with open(path) as file:
+        with open(path, errors="replace") as file:  # a process may have any bytes for its name
             return file.read()
     except (FileNotFoundError, ProcessLookupError):
         return None
