@@ -224,8 +224,8 @@ KERNEL_LIBRARIES: Final = ("_C_stable_libtorch*.so", "_moe_C_stable_libtorch*.so
 # to compile again, one of anything else in a lock is not. [source]
 BUILD_TOOLS: Final = frozenset(
     (
-        *("build", "cmake", "jinja2", "ninja", "packaging", "protobuf", "setuptools"),
-        *("setuptools-rust", "setuptools-scm", "wheel"),
+        *("build", "cmake", "jinja2", "ninja", "packaging", "protobuf", "regex"),
+        *("setuptools", "setuptools-rust", "setuptools-scm", "wheel"),
     )
 )
 

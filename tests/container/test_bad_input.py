@@ -31,7 +31,10 @@ def test_without_the_cpu_patch_health_is_fine_and_the_deploy_fails_with_the_reas
     assert run.code != 0
     assert "Boolean value of Tensor with more than one value is ambiguous" in run.log
     assert "it applies cpu-slot-mapping.patch" in run.log
-    assert host.converge().code == 0
+    mended = host.converge()
+    assert mended.code == 0
+    assert "nothing is compiled again" in mended.log
+    assert "taking over 1 changed Python files" in host.run("cat /var/log/vllm-g5g/build.log")
     assert host.plan().planned == ()
 
 

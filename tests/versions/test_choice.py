@@ -1,5 +1,6 @@
 """Which version, which patches, which lock."""
 
+import re
 from dataclasses import fields
 
 import pytest
@@ -8,11 +9,13 @@ from hypothesis import strategies as st
 from packaging.version import Version as Number
 
 import versions
+from files.build.refreshed_wheel import is_python_only
 from upkeep.locks import LOCKS
 from versions import (
     CPU_VERSIONS,
     PATCHES,
     SUPPORTED,
+    Patch,
     UnknownVersion,
     find,
     kernels_lock_of,
@@ -41,14 +44,14 @@ def test_patches(
     assert [patch.file for patch in patches_for(number, device, capability)] == files
 
 
-def test_only_the_patches_of_python_can_change_without_a_compiler() -> None:
-    halves = {patch.file: patch.half for patch in PATCHES}
-    assert halves == {
-        "turing-tile-clamp.patch": "python",
-        "cpu-slot-mapping.patch": "python",
-        "no-fa3-extension.patch": "compiled",
-        "no-fa2-kernels.patch": "compiled",
-    }
+@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.file)
+def test_a_patch_compiles_nothing_exactly_where_it_changes_the_packages_python(
+    patch: Patch,
+) -> None:
+    text = (LOCKS.parent / "patches" / patch.file).read_text()
+    changed = re.findall(r"^\+\+\+ b/(\S+)", text, re.MULTILINE)
+    assert changed
+    assert is_python_only(changed) == (patch.half == "python")
 
 
 def test_the_default_is_the_version_that_served_on_hardware() -> None:

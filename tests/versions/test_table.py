@@ -5,9 +5,11 @@ import re
 import tomllib
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.versions.released import BY_DEFAULT, Released, each
-from versions import EXTENSIONS, SUPPORTED, sdist_of
+from upkeep.locks import declared
+from versions import BUILD_TOOLS, EXTENSIONS, SUPPORTED, sdist_of
 
 pytestmark = pytest.mark.parametrize("number", each(*BY_DEFAULT))
 
@@ -84,6 +86,12 @@ def test_the_extensions_that_must_load_are_built_and_not_optional(released: Rele
     }
     for extensions in EXTENSIONS.values():
         assert set(extensions) <= required
+
+
+def test_the_build_tools_are_what_the_source_builds_with(released: Released) -> None:
+    texts = [released.text(f"requirements/build/{name}.txt") for name in ("cpu", "cuda", "rust")]
+    named = {Requirement(line).name for text in texts for line in declared(text.splitlines())}
+    assert named == BUILD_TOOLS
 
 
 def test_the_stand_in_is_a_release_of_the_same_series(number: str) -> None:
