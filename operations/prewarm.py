@@ -17,12 +17,13 @@ from desired.unit_syntax import command_line
 from facts.script import FILES
 from facts.units import FoundUnit, Units
 from operations.filesystem import Absent, Entry, File
+from operations.programs import PROGRAMS
 from operations.steps import Step, carry_out
 from operations.unit_steps import differs, removal_steps, unit_steps
 
 UNIT = "vllm-prewarm.service"
 UNIT_PATH = f"/etc/systemd/system/{UNIT}"
-PROGRAM = "/usr/local/lib/vllm-g5g/prewarm.py"
+PROGRAM = f"{PROGRAMS}/prewarm.py"
 # Beyond the program's own limit, for a read that hangs and for listing the files.
 MARGIN_SECONDS = 60
 
