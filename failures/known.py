@@ -246,10 +246,12 @@ BUILDING = (
     ),
     Failure(
         "dependency fetch",
-        r"Failed to clone repository|FetchContent.*failed|Could not resolve host",
+        r"the host's way out to that address|Failed to clone repository|FetchContent.*failed"
+        r"|Could not resolve host",
         "the build fetches cutlass and others from GitHub, which this host does not reach",
-        "open the way out (NAT, proxy), or name local copies by the *_SRC_DIR variables",
-        "source",
+        "open the way out (NAT, proxy), or point the host's git to a mirror: git config --system "
+        "url.<mirror>.insteadOf https://github.com/",
+        "measured (without a network)",
     ),
     Failure(
         "requirements disagree",

@@ -56,7 +56,9 @@ SEEN = {
     "no nvcc": "/usr/local/cuda/bin/nvcc: No such file or directory",
     "tag missing": "fatal: Remote branch v0.99.0 not found in upstream origin",
     "patch refused": "error: patch failed: vllm/utils/cpu_triton_utils.py:16",
-    "dependency fetch": "CMake Error: Failed to clone repository: cutlass.git",
+    "dependency fetch": "cannot fetch cutlass v4.7.1 from https://github.com/nvidia/cutlass.git "
+    "after 4 tries: fatal: unable to access 'https://github.com/nvidia/cutlass.git/': Connection "
+    "timed out. What is built was left as it is. Check the host's way out to that address, or",
     "requirements disagree": "ERROR: ResolutionImpossible: for help visit https://pip.pypa.io",
     "disk full": "OSError: [Errno 28] No space left on device: '/opt/vllm-g5g/src/build'",
     "clock wrong": "ssl.SSLCertVerificationError: certificate is not yet valid",
