@@ -31,6 +31,7 @@ from pyinfra_ssm._payloads import (
     HandshakeRequest,
     OpenDataChannel,
 )
+from pyinfra_ssm._reordering import ReceiveWindow
 from pyinfra_ssm._retransmission import SendWindow
 from pyinfra_ssm._states import State, Step, step_of
 
@@ -38,10 +39,6 @@ from pyinfra_ssm._states import State, Step, step_of
 DEFAULT_PAYLOAD_SIZE = 1024
 # Input that waits for the window. Enough to keep a fast link busy, little enough to hold per host.
 UNSENT_LIMIT = 1 << 20
-# Frames ahead of their turn: 16 MiB. An agent has no window of its own and repeats one lost frame
-# each 200 ms, so behind several losses a lot piles up. What does not fit is left unacknowledged,
-# and comes again as slowly.
-REORDER_LIMIT = 16_384
 # Time for a large frame to be acknowledged. Longer than the longest timeout, so that one loss is
 # repeated before it is taken for a refusal.
 PROBE_PATIENCE = 3.0
@@ -80,8 +77,7 @@ class Channel:
         self._outbox: list[bytes | str] = []
         self._unsent = bytearray()
         self._next_sequence = 0  # of the next frame we send
-        self._expected = 0  # of the next frame we deliver
-        self._early: dict[int, AgentMessage] = {}  # acknowledged, but ahead of their turn
+        self._arriving = ReceiveWindow()
         self._request: HandshakeRequest | None = None
         self._cipher: Cipher | None = None
         self.is_paused = False
@@ -245,17 +241,13 @@ class Channel:
     def _receive_stream(self, message: AgentMessage, now: float) -> list[Event]:
         if message.sequence < 0:
             raise ProtocolError(f"output has the sequence number {message.sequence}")
-        if message.sequence >= self._expected + REORDER_LIMIT:
+        if not self._arriving.has_room(message.sequence):
             return []
         acknowledgement = Acknowledgement.of(message)
         frame = acknowledgement.frame(self._new_id(), self._created(now))
         self._outbox.append(frame.encode())  # repeats too: our acknowledgement was lost
-        if message.sequence < self._expected:
-            return []
-        self._early.setdefault(message.sequence, message)
         events: list[Event] = []
-        while (turn := self._early.pop(self._expected, None)) is not None:
-            self._expected += 1
+        for turn in self._arriving.take(message):
             events += self._deliver(turn, now)
         return events
 
@@ -301,5 +293,5 @@ class Channel:
     def _close(self, notice: ClosingNotice) -> list[Event]:
         self.state = self.state.after(Step.CLOSE)
         self._unsent.clear()
-        self._early.clear()
+        self._arriving.clear()
         return [ChannelClosed(notice.output)]

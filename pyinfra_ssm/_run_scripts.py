@@ -14,11 +14,7 @@ def command_script(command: str, stdin: bytes, timeout: float | None, terminal: 
 
     The sizes are of stdout and stderr as base64 of gzip, one after the other in the file `all`.
     """
-    runner = 'sh "$d/script"'
-    if terminal:
-        runner = f"script -qec {shlex.quote('sh ' + chr(34) + '$d/script' + chr(34))} /dev/null"
-    if timeout is not None:
-        runner = f"timeout -k 1 {timeout:g} {runner}"
+    runner = _runner(timeout, terminal)
     expired = 'case $s in 124|137) [ -n "$t" ] && s=timeout;; esac' if timeout is not None else ":"
     return "\n".join(
         [
@@ -39,6 +35,13 @@ def command_script(command: str, stdin: bytes, timeout: float | None, terminal: 
             f'[ $((o + e)) -gt {PIECE} ] || rm -rf "$d"',
         ]
     )
+
+
+def _runner(timeout: float | None, terminal: bool) -> str:
+    runner = 'sh "$d/script"'
+    if terminal:
+        runner = f"script -qec {shlex.quote(runner)} /dev/null"
+    return runner if timeout is None else f"timeout -k 1 {timeout:g} {runner}"
 
 
 def fetch_script(folder: str, at: int) -> str:

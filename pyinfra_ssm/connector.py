@@ -165,11 +165,7 @@ class SSMConnector(BaseConnector):
             unix = make_unix_command_for_host(self.state, self.host, command, **arguments)
             if print_input:
                 echo(f"{self.host.print_prefix}>>> {unix}", err=True)
-            request = _request(unix, control)
-            ending, output = self._execute(request, print_output, is_fact)
-            if ending.timed_out:
-                raise TimeoutError(f"{unix} did not end within {request.timeout:g} s")
-            return ending.code, output
+            return self._execute(unix, control, print_output, is_fact)
 
         # The prompt for sudo's password needs somebody to answer it.
         if arguments.get("_sudo") and sys.stdin is not None and sys.stdin.isatty():
@@ -183,24 +179,30 @@ class SSMConnector(BaseConnector):
         return code in (control.get("_success_exit_codes") or [0]), output
 
     def _execute(
-        self, request: Request, print_output: bool, is_fact: bool
-    ) -> tuple[Ending, CommandOutput]:
+        self, unix: StringCommand, control: Mapping[str, Any], print_output: bool, is_fact: bool
+    ) -> tuple[int, CommandOutput]:
+        request = _request(unix, control)
         lines = Lines(functools.partial(self._print_line, print_output), terminal=request.terminal)
         ending = None
         if is_fact and self._foresight is not None:
             ending = self._foresight.answer(request, lines.add)
         elif not is_fact:
             self._end_foresight()
-        if ending is None:
-            try:
-                ending = self._next_request().run(request, lines.add)
-            except SSMError as error:
-                raise HostError(f"[{self.host.name}] could not run a command: {error}") from error
+        ending = ending or self._ask(request, lines)
         if ending.signal and not ending.timed_out:
             lines.add(
                 Stream.STDERR, f"The command was killed by signal {ending.signal}.\n".encode()
             )
-        return ending, lines.finish()
+        output = lines.finish()
+        if ending.timed_out:
+            raise TimeoutError(f"{unix} did not end within {request.timeout:g} s")
+        return ending.code, output
+
+    def _ask(self, request: Request, lines: Lines) -> Ending:
+        try:
+            return self._next_request().run(request, lines.add)
+        except SSMError as error:
+            raise HostError(f"[{self.host.name}] could not run a command: {error}") from error
 
     def _print_line(self, wanted: bool, stream: Stream, line: str) -> None:
         if wanted:

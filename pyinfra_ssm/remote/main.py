@@ -182,10 +182,7 @@ class Program:
             elif frame.kind == Kind.CONTENT and ident in self._incoming:
                 self._incoming[ident].write(frame.body)
             elif frame.kind == Kind.CONTENT_END and ident in self._incoming:
-                ending = json.loads(frame.body)
-                self._incoming[ident].finish(ending["size"], ending["sha256"])
-                del self._incoming[ident]
-                self._send(Kind.STORED, ident)
+                self._store(ident, json.loads(frame.body))
             elif frame.kind == Kind.GET:
                 self._open(ident, json.loads(frame.body))
             elif frame.kind == Kind.CANCEL:
@@ -202,6 +199,11 @@ class Program:
             self._commands[ident].feed(data)
         elif any(ident == waiting for waiting, _ in self._waiting):
             self._early.setdefault(ident, []).append(data)
+
+    def _store(self, ident: int, ending: dict[str, Any]) -> None:
+        self._incoming[ident].finish(ending["size"], ending["sha256"])
+        del self._incoming[ident]
+        self._send(Kind.STORED, ident)
 
     def _open(self, ident: int, request: dict[str, Any]) -> None:
         outgoing = Outgoing(request)

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyinfra_ssm._channel import DEFAULT_PAYLOAD_SIZE, REORDER_LIMIT, UNSENT_LIMIT, Channel
+from pyinfra_ssm._channel import DEFAULT_PAYLOAD_SIZE, UNSENT_LIMIT, Channel
 from pyinfra_ssm._events import OutputReceived
 from pyinfra_ssm._messages import AgentMessage, MessageType
+from pyinfra_ssm._reordering import REORDER_LIMIT
 from pyinfra_ssm._retransmission import FIRST_TIMEOUT, LONGEST_TIMEOUT, MOST_FRAMES
 from tests.ssm.agent_end import output
 from tests.ssm.channels import CLIENT, acknowledge, frames, new_channel, running_channel, sent_input

@@ -22,6 +22,7 @@ PURE = [
     "_messages",
     "_payloads",
     "_program",
+    "_reordering",
     "_retransmission",
     "_run_scripts",
     "_shell",
@@ -69,4 +70,4 @@ def test_what_runs_on_the_host_is_python_3_7(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [*OURS, *ON_THE_HOST], ids=lambda path: path.stem)
 def test_a_module_fits_its_limit(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 310
+    assert len(path.read_text().splitlines()) <= 305
