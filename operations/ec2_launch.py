@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -182,16 +182,9 @@ def walk(
 
     Raises AwsError at once for what no other zone would mend, and when all tries are used up.
     """
-    last: Offer | None = None
     barred: set[tuple[Market, Place]] = set()
     why = "nothing was tried"
-    for offer in tries:
-        if (offer.market, offer.place) in barred:
-            continue
-        if pause := pause_before(offer, last):
-            say(f"no room in any zone; round {offer.round + 1} in {pause:.0f} s")
-            sleep(pause)
-        last = offer
+    for offer in _paced(tries, barred, say, sleep):
         made = _launch_if_room(aws, wish, offer, known)
         if isinstance(made, str):
             return made
@@ -203,6 +196,24 @@ def walk(
         f"[{aws.region}] cannot launch a {wish.type}: no zone has room, the last was {why}. "
         "Raise rounds, add zones, take another type or market, or try again later."
     )
+
+
+def _paced(
+    tries: Iterator[Offer],
+    barred: Container[tuple[Market, Place]],
+    say: Say,
+    sleep: Callable[[float], None],
+) -> Iterator[Offer]:
+    """Yield the offers that are not barred by then, after a pause where a new round begins."""
+    last: Offer | None = None
+    for offer in tries:
+        if (offer.market, offer.place) in barred:
+            continue
+        if pause := pause_before(offer, last):
+            say(f"no room in any zone; round {offer.round + 1} in {pause:.0f} s")
+            sleep(pause)
+        last = offer
+        yield offer
 
 
 def _launch_if_room(aws: Aws, wish: Wish, offer: Offer, known: Sequence[str]) -> str | AwsError:

@@ -113,8 +113,8 @@ def key_generation(path: str | None) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def ask(options: argparse.Namespace, timeout: float) -> dict[str, Any]:
-    """Ask one question; return `status` (0: no answer at all), `text` and `error`."""
+def chat(options: argparse.Namespace) -> urllib.request.Request:
+    """Return the request that asks one question."""
     body = {
         "model": options.model,
         "messages": [{"role": "user", "content": options.question}],
@@ -126,10 +126,14 @@ def ask(options: argparse.Namespace, timeout: float) -> dict[str, Any]:
     if key:
         headers["Authorization"] = f"Bearer {key}"
     url = f"{options.url}/v1/chat/completions"
-    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    return urllib.request.Request(url, json.dumps(body).encode(), headers)
+
+
+def ask(options: argparse.Namespace, timeout: float) -> dict[str, Any]:
+    """Ask one question; return `status` (0: no answer at all), `text` and `error`."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=timeout) as response:
+        with opener.open(chat(options), timeout=timeout) as response:
             answer = json.load(response)
         text = answer["choices"][0]["message"]["content"] or ""
         return {"status": 200, "text": text, "error": ""}

@@ -70,19 +70,10 @@ def commit_of(tree, tag):
 
 
 def fetch(tree, repository, tag):
-    reference = f"refs/tags/{tag}"
+    reference, shallow = f"refs/tags/{tag}", ("--quiet", "--depth", "1", "--no-tags")
     for delay in RETRY_AFTER:
         say(f"fetching {tag} from {repository}")
-        done = git(
-            tree,
-            "fetch",
-            "--quiet",
-            "--depth",
-            "1",
-            "--no-tags",
-            "origin",
-            f"{reference}:{reference}",
-        )
+        done = git(tree, "fetch", *shallow, "origin", f"{reference}:{reference}")
         if done.returncode == 0:
             return
         if "couldn't find remote ref" in done.stderr:

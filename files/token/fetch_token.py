@@ -132,6 +132,14 @@ def _metadata(url: str, headers: Mapping[str, str], method: str = "GET") -> str:
         ) from error
 
 
+def signing_key(keys: Credentials, scope: str) -> bytes:
+    """Return the key that signs in a scope of date, region and service."""
+    key = b"AWS4" + keys.secret_key.encode()
+    for part in scope.split("/"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return key
+
+
 def signed_headers(
     secret: Secret, keys: Credentials, body: bytes, now: datetime.datetime
 ) -> dict[str, str]:
@@ -147,14 +155,9 @@ def signed_headers(
     }
     names = ";".join(headers)
     lines = [f"{key}:{value}" for key, value in headers.items()]
-    body_digest = hashlib.sha256(body).hexdigest()
-    canonical = "\n".join(["POST", "/", "", *lines, "", names, body_digest])
-    digest = hashlib.sha256(canonical.encode()).hexdigest()
-    text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{digest}"
-    key = b"AWS4" + keys.secret_key.encode()
-    for part in scope.split("/"):
-        key = hmac.digest(key, part.encode(), "sha256")
-    signature = hmac.digest(key, text.encode(), "sha256").hex()
+    canonical = "\n".join(["POST", "/", "", *lines, "", names, hashlib.sha256(body).hexdigest()])
+    text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+    signature = hmac.digest(signing_key(keys, scope), text.encode(), "sha256").hex()
     headers["authorization"] = (
         f"AWS4-HMAC-SHA256 Credential={keys.access_key}/{scope}, "
         f"SignedHeaders={names}, Signature={signature}"
@@ -204,9 +207,10 @@ def _service_error(secret: Secret, keys: Credentials, error: urllib.error.HTTPEr
         "UnrecognizedClientException": "the role's keys are unknown there. Check the region",
     }
     remedy = remedies.get(kind, f"the service said {kind}: {said}")
-    if kind in RETRIED or error.code >= 500:
+    failing = kind in RETRIED or error.code >= 500
+    if failing:
         remedy = f"the service is throttling or failing ({kind}). Try again in a minute"
-    return FetchError(f"{where}: {remedy}", retry=kind in RETRIED or error.code >= 500)
+    return FetchError(f"{where}: {remedy}", retry=failing)
 
 
 def _fault(error: urllib.error.HTTPError) -> dict[str, Any]:
@@ -262,9 +266,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--secret-id", required=True)
     parser.add_argument("--variable", default="HF_TOKEN", help="name in the environment file")
     parser.add_argument("--output", required=True, help="the environment file")
-    parser.add_argument(
-        "--keep-last", action="store_true", help="succeed with the last good file on a fault"
-    )
+    parser.add_argument("--keep-last", action="store_true", help="on a fault the old file will do")
     return parser.parse_args(words)
 
 
@@ -273,8 +275,7 @@ def main(words: Sequence[str] | None = None, sleep: Callable[[float], None] = ti
     options = arguments(words)
     secret = Secret(options.region, options.secret_id)
     try:
-        value = with_retries(lambda: secret_value(secret, credentials()), sleep)
-        token = checked_token(value)
+        token = checked_token(with_retries(lambda: secret_value(secret, credentials()), sleep))
     except FetchError as error:
         return _failed(options.output, options.keep_last, error)
     # The comment tells the deploy whether this is the secret that it wants.

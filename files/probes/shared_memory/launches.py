@@ -57,16 +57,22 @@ def arguments(launch: Launch, dtype: torch.dtype, device: str) -> dict[str, Any]
         "v": random(blocks, PAGE, 1, launch.head),
         "out": torch.zeros(tokens, QUERY_HEADS, launch.head, dtype=dtype, device=device),
         "cu_seqlens_q": integers(starts),
-        "max_seqlen_q": max(launch.query_lengths),
         "seqused_k": integers(list(launch.context_lengths)),
+        "block_table": shuffled.reshape(sequences, pages),
+        **_numbers(launch),
+        **_decode_scratch(launch, sequences, device),
+    }
+
+
+def _numbers(launch: Launch) -> dict[str, Any]:
+    return {
+        "max_seqlen_q": max(launch.query_lengths),
         "max_seqlen_k": max(launch.context_lengths),
         "softmax_scale": launch.head**-0.5,
         "causal": True,
         "window_size": (-1, -1) if launch.window is None else (launch.window - 1, 0),
-        "block_table": shuffled.reshape(sequences, pages),
         "softcap": 0.0,
         **dict.fromkeys(("q_descale", "k_descale", "v_descale")),
-        **_decode_scratch(launch, sequences, device),
     }
 
 
