@@ -361,6 +361,17 @@ def test_a_server_that_gives_no_single_commits_is_asked_for_all(
     assert "its server gives no single commits" in capsys.readouterr().out
 
 
+def test_a_server_of_an_old_protocol_is_asked_for_all_that_leads_to_the_commit(
+    pinned: Source,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    set_up(monkeypatch, {"protocol.version": "0"})
+    assert_complete(fetched(pinned, folder))
+    assert "its server gives no single commits" in capsys.readouterr().out
+
+
 def test_a_mirror_that_git_is_set_up_with_is_used(
     pinned: Source, folder: Path, servers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
