@@ -172,7 +172,7 @@ def _job(found: FoundBuild, places: Places) -> Job:
         description="the build of vLLM",
         python=places.python,
         program=PROGRAMS / "build_vllm.py",
-        modules=tuple(sorted(PROGRAMS.glob("*.py"))),
+        beside=tuple(sorted(path for path in PROGRAMS.iterdir() if path.is_file())),
         work=places.work,
         log=places.log,
         failures=(*BUILDING, *GENERAL),

@@ -26,7 +26,7 @@ class Job:
     work: str
     log: str
     failures: Sequence[Failure]  # the known ones, by which a failure is explained
-    modules: Sequence[Path] = ()  # that the program imports
+    beside: Sequence[Path] = ()  # files that the program finds beside itself, modules above all
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def command(self, given: object) -> Live:
@@ -37,7 +37,7 @@ class Job:
                 "description": self.description,
                 "python": self.python,
                 "program": self.program.name,
-                "files": {path.name: path.read_text() for path in (self.program, *self.modules)},
+                "files": {path.name: path.read_text() for path in (self.program, *self.beside)},
                 "work": self.work,
                 "log": self.log,
                 "properties": dict(self.properties),

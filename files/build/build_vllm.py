@@ -1,8 +1,9 @@
 """Build vLLM from its patched tree, install it, check it, and stamp what went in and came out.
 
 Run as a job (files/jobs/job.py). Argument: a JSON file with version, inputs, environment, tree,
-python, stamp, work, check and kernels_lock. The stamp is removed first and written last, whole,
-so that it never tells of a build that failed.
+python, stamp, work, check and kernels_lock. The stamp is removed before anything is installed and
+written last, whole: it never tells of a build that failed, and a failed build leaves the earlier
+installation and its stamp as they were.
 """
 
 import glob
@@ -14,7 +15,12 @@ import sys
 import time
 
 from check_build import check, sha256
+from fetched_sources import fetch, forget_others
+from pinned_sources import handed_over, sources_of
 from refreshed_wheel import changed_files, is_python_only, refreshed
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LONGEST_UNIT_FIRST = f"-DCMAKE_PROJECT_vllm_extensions_INCLUDE={HERE}/compile_order.cmake"
 
 
 def say(text):
@@ -93,15 +99,29 @@ def updated_wheel(spec, commit):
     return refreshed(known["path"], spec["tree"], changes, wheel_folder(spec, commit))
 
 
-def build_wheel(spec, commit):
-    say(f"building {spec['tree']}")
+def sources_folder(spec):
+    # It must not move: the compiler's cache knows its files by their paths.
+    return os.path.join(spec["work"], "sources")
+
+
+def environment_of(spec, places):
+    """Return the environment of the build, which takes each fetched source from its place."""
     environment = {**os.environ, **spec["environment"]}
     if spec["kernels_lock"]:
-        environment["VLLM_PRECOMPILED_WHEEL_LOCATION"] = fetch_kernels(spec)
+        return {**environment, "VLLM_PRECOMPILED_WHEEL_LOCATION": fetch_kernels(spec)}
+    return {**environment, **handed_over(places, LONGEST_UNIT_FIRST)}
+
+
+def build_wheel(spec, commit):
+    say(f"building {spec['tree']}")
+    sources = [] if spec["kernels_lock"] else sources_of(spec["tree"])
+    places = fetch(sources, sources_folder(spec))
+    environment = environment_of(spec, places)
     folder = wheel_folder(spec, commit)
     shutil.rmtree(folder, ignore_errors=True)
     options = ("--no-build-isolation", "--no-deps", "--verbose", "--wheel-dir", folder)
     pip(spec, "wheel", *options, spec["tree"], env=environment)
+    forget_others(places, sources_folder(spec))
     (wheel,) = glob.glob(os.path.join(folder, "*.whl"))
     return wheel
 
@@ -120,9 +140,9 @@ def wheel_of(spec, commit):
 def main(path):
     spec = read_json(path)
     started = time.time()
+    made = wheel_of(spec, commit_of(spec["tree"]))
     if os.path.exists(spec["stamp"]):
         os.remove(spec["stamp"])
-    made = wheel_of(spec, commit_of(spec["tree"]))
     pip(spec, "install", "--no-deps", "--no-index", "--force-reinstall", "--quiet", made["path"])
     checked = check(spec["python"], spec["version"], spec["check"])
     outputs = {

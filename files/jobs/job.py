@@ -2,8 +2,8 @@
 
 A JSON object on standard input:
   unit, description, work (a directory of the job's own), log
-  python, program (a name), files (source texts by name: the program and the modules that it
-  imports), input (any JSON value)
+  python, program (a name), files (texts by name: the program, and what it finds beside itself),
+  input (any JSON value)
   properties: of the unit, by name
 
 The job belongs to systemd, not to the connection: where that drops, the job goes on, and the next
