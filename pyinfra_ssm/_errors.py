@@ -38,11 +38,10 @@ class HostTimeout(SSMError):
 
 
 class RemoteFileError(SSMError):
-    """The host could not read or write a file; `number` is its errno where it has one."""
+    """The host could not read or write a file."""
 
-    def __init__(self, text: str, number: int | None = None, large: int | None = None) -> None:
+    def __init__(self, text: str, large: int | None = None) -> None:
         super().__init__(text)
-        self.number = number
         self.large = large  # size in bytes, if it is too large for the way it was asked for
 
 

@@ -2,7 +2,8 @@
 
 Its output is cut at 24,000 characters and damaged where it is not UTF-8, so what a command wrote is
 kept in a folder of the host until all of it is here, and comes as base64 of gzip, in pieces. The
-text of each command stays in the account's history: secrets are refused.
+text of each command stays in the account's history, and so does the content of a file that is
+written: commands with secrets are refused, files cannot be told apart.
 """
 
 import base64
@@ -77,9 +78,7 @@ class RunCommandTransport:
         timed_out = request.timeout is not None and status == "timeout"
         return Ending(None if timed_out else int(status), timed_out=timed_out)
 
-    def put(self, path: str, source: BinaryIO, user: str | None, has_secret: bool = False) -> None:
-        if has_secret and not self._secrets:
-            raise SecretRefused("it is secret, and Run Command keeps it in the account's history")
+    def put(self, path: str, source: BinaryIO, user: str | None) -> None:
         source.seek(0)
         content = source.read()
         packed = base64.b64encode(gzip.compress(content, mtime=0)).decode()

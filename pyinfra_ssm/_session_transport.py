@@ -50,11 +50,6 @@ class SessionTransport:
         self._program = HostProgram("")
         self._bulk_works = bool(options.bulk_document)
 
-    @property
-    def boot_id(self) -> str:
-        """Which boot of the host this is; empty before open()."""
-        return str((self._program.hello or {}).get("boot", ""))
-
     def open(self) -> None:
         self.close()
         nonce = uuid4().hex
@@ -106,7 +101,7 @@ class SessionTransport:
             raise
         return Running(exchange, request.timeout + _GRACE if request.timeout else None)
 
-    def put(self, path: str, source: BinaryIO, user: str | None, has_secret: bool = False) -> None:
+    def put(self, path: str, source: BinaryIO, user: str | None) -> None:
         self._twice(lambda: self._put_once(path, source, user))
 
     def get(self, path: str, sink: BinaryIO, user: str | None) -> None:
@@ -234,9 +229,7 @@ class _Exchange:
         self._is_over = frame.kind in (Kind.EXITED, Kind.STORED, Kind.CONTENT_END, Kind.FAILED)
         if frame.kind == Kind.FAILED:
             failure = read_json(frame)
-            raise RemoteFileError(
-                str(failure.get("text")), failure.get("errno"), failure.get("large")
-            )
+            raise RemoteFileError(str(failure.get("text")), failure.get("large"))
         return frame
 
 

@@ -63,7 +63,7 @@ class Transport(Protocol):
     def run(self, request: Request, on_output: OnOutput) -> Ending:
         """Run a command; tell its output as it comes, in pieces of any size."""
 
-    def put(self, path: str, source: BinaryIO, user: str | None, has_secret: bool = False) -> None:
+    def put(self, path: str, source: BinaryIO, user: str | None) -> None:
         """Write a file as `user` (None: root). A new one is 0600; an old one keeps its mode."""
 
     def get(self, path: str, sink: BinaryIO, user: str | None) -> None:

@@ -125,8 +125,8 @@ class Outgoing:
 def describe_failure(error: Exception) -> dict[str, Any]:
     """Return the body of a FAILED frame. Paths are left out: whoever asked knows which it was."""
     if isinstance(error, OSError):
-        return {"errno": error.errno, "text": error.strerror or str(error)}
-    return {"errno": None, "text": str(error.args[0]) if error.args else repr(error)}
+        return {"text": error.strerror or str(error)}
+    return {"text": str(error.args[0]) if error.args else repr(error)}
 
 
 def _regular(path: bytes) -> os.stat_result | None:
