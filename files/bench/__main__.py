@@ -1,9 +1,7 @@
 """`python3 -m bench run|smoke|throughput|readiness|startup ...`: each prints what it found."""
 
 import argparse
-import json
 import sys
-from typing import Any
 
 from . import harness, readiness, smoke, startup, throughput
 
@@ -16,10 +14,6 @@ COMMANDS = {
 }
 
 
-def show(report: Any) -> None:
-    print(json.dumps(report), flush=True)
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -28,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
         module.add_arguments(commands.add_parser(name, help=summary))
     options = parser.parse_args(arguments)
     try:
-        status: int = COMMANDS[options.command].main(options, show)
+        status: int = COMMANDS[options.command].main(options)
         return status
     except OSError as error:
         print(f"{options.command}: {error}", file=sys.stderr)

@@ -182,7 +182,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--again", action="store_true", help="even if it is whole already")
 
 
-def main(options: argparse.Namespace, show: Callable[[Any], None]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Read the plan from stdin and measure; exit 0 whole, 1 all cells failed, 130 interrupted.
 
     A connection that breaks takes the terminal, not the run: it goes on without being heard.

@@ -9,7 +9,6 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait", type=float, default=1800.0, help="seconds to wait for the server")
 
 
-def main(options: argparse.Namespace, show: Callable[[Any], None]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Check and record; the last lines on stderr say what failed, with text or figures."""
     record = check(options, throughput.server_of(options))
     write_json(options.record, record)

@@ -7,8 +7,6 @@ with repeated tokens.
 import argparse
 import re
 import subprocess
-from collections.abc import Callable
-from typing import Any
 
 from .readiness import Timer
 from .service_state import add_arguments as add_asking_arguments
@@ -103,6 +101,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--restart", action="store_true", help="restart the unit first")
 
 
-def main(options: argparse.Namespace, show: Callable[[Any], None]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Wait; the lines that it prints meanwhile are for people."""
     return wait(options, Timer())

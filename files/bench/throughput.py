@@ -4,7 +4,6 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -131,10 +130,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeats", type=int, default=3)
 
 
-def main(options: argparse.Namespace, show: Callable[[Any], None]) -> int:
-    """Measure, `show` the report; exit status 1 where there is something to complain of."""
+def main(options: argparse.Namespace) -> int:
+    """Measure and print the report; exit status 1 where there is something to complain of."""
     report = measure(server_of(options), trial_of(options))
-    show(report)
+    print(json.dumps(report), flush=True)
     for complaint in report["complaints"]:
         print(complaint, file=sys.stderr)
     return 1 if report["complaints"] else 0

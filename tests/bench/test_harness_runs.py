@@ -94,7 +94,7 @@ def test_a_server_that_is_down_fails_every_cell_and_says_so(
 ) -> None:
     plan = Plan({"url": unused_url(), "model": "tiny"}, SMALL)
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(asdict(plan))))
-    assert run_harness(argparse.Namespace(out=tmp_path, again=False), print) == 1
+    assert run_harness(argparse.Namespace(out=tmp_path, again=False)) == 1
     lines = capsys.readouterr().out.splitlines()
     assert sum("Is the server up?" in line for line in lines) == 4
     assert len(list((tmp_path / "cells").iterdir())) == 4
