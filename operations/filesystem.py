@@ -59,7 +59,7 @@ def present(entries: Sequence[Entry]) -> Generator[PyinfraCommand, None, None]:
     """Make files, directories and absences so, in one round trip where they already are.
 
     A file is written beside its place under umask 077, given its mode and owner, then renamed: a
-    reader sees the old file or the new one. A file changes place only if its content differs.
+    reader sees the old file or the new one. Where only mode or owner differ, those alone change.
     """
     paths = [entry.path for entry in entries]
     files = [entry.path for entry in entries if isinstance(entry, File)]

@@ -12,6 +12,7 @@ from pyinfra.api.operation import OperationMeta
 from facts.service import Record, Service, ServiceFacts
 from failures.diagnosis import explain
 from failures.known import GENERAL, SERVING
+from files.bench.service_state import UNIT_DIRECTORIES
 from files.bench.text import degenerate
 from files.service.check_start import essence
 from operations.live import Live
@@ -20,7 +21,6 @@ from operations.steps import Step, carry_out, changes
 from operations.unit_steps import differs, unit_steps
 
 JOURNAL_LINES = 400
-_DROP_IN_PARENTS = ("/etc/systemd/system", "/etc/systemd/system.control", "/run/systemd/system")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Wanted:
 
 def drop_in_directories(unit: str) -> list[str]:
     """Return where a drop-in for the unit can lie, but for the vendor's own directory."""
-    return [f"{parent}/{unit}.d" for parent in _DROP_IN_PARENTS]
+    return [f"{parent}/{unit}.d" for parent in UNIT_DIRECTORIES]
 
 
 def plan(found: Service, wanted: Wanted, served_changes: Sequence[str]) -> list[Step]:
