@@ -11,7 +11,7 @@ from pyinfra.api.exceptions import DeployError
 from pyinfra.context import ctx_host, ctx_inventory, ctx_state
 
 from facts.aws import Aws, AwsError
-from facts.build import FoundBuild, Stamp
+from facts.build import FoundBuild
 from facts.ec2_image import Image, baked_images
 from facts.smoke import SmokeState
 from operations.bake import (
@@ -25,54 +25,18 @@ from operations.bake import (
     tell_images,
     unproved,
 )
-from operations.build import Build, BuildCheck, Places
+from operations.build import Places
 from operations.ec2_wait import Clock
 from operations.smoke import Check, digest_of, program_files
+from tests.builds import BUILD, STAMP, built
 from tests.ec2.cloud import Cloud
 from tests.ec2.provisioning import ROOT, carry
 from tests.ec2.test_inventory import launch
 from tests.ec2.test_wait import Hand
 
-BUILD = Build(
-    version="0.32.0",
-    compiled_source="5ca1ab1e",
-    python_source="ab1e5ca1",
-    environment={},
-    requirements_lock="",
-    build_tools=frozenset(),
-    kernels_lock="",
-    check=BuildCheck((), ()),
-    jobs=None,
-)
 PLACES = Places(tree="/t", python="/p", stamp="/s", work="/w", log="/l")
 TEXTS = {"/etc/systemd/system/vllm.service": "[Unit]\n"}
 PROOF = Proof(BUILD, PLACES, Check("m", "q", "a", "/p"), TEXTS, "/usr/local/lib/vllm-g5g")
-STAMP: Stamp = {
-    "inputs": BUILD.inputs("2.12.0", "3.12.3"),
-    "outputs": {
-        "version": "0.32.0",
-        "commit": "c0ffee",
-        "wheel_sha256": "",
-        "checked": {},
-        "seconds": 1.0,
-    },
-}
-
-
-def built(**changes: Any) -> FoundBuild:
-    found: Any = {
-        "stamp": STAMP,
-        "running": False,
-        "installed": "0.32.0",
-        "damaged": [],
-        "damaged_count": 0,
-        "torch": "2.12.0",
-        "python": "3.12.3",
-        "cores": 8,
-        "memory_bytes": 16 << 30,
-    }
-    result: FoundBuild = found | changes
-    return result
 
 
 def checked(**changes: Any) -> SmokeState:

@@ -2,41 +2,14 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from operations.build import GIB, Build, BuildCheck, Places, jobs_for, plan
+from operations.build import GIB, BuildCheck, Places, jobs_for, plan
 from operations.steps import Refusal
+from tests.builds import BUILD, STAMP, built
 
-LOCK = "cmake==4.4.5\nfastapi==1.0\n"
-BUILD = Build(
-    version="0.32.0",
-    compiled_source="c",
-    python_source="p",
-    environment={"VLLM_TARGET_DEVICE": "cuda"},
-    requirements_lock=LOCK,
-    build_tools=frozenset({"cmake"}),
-    kernels_lock="",
-    check=BuildCheck(("_C*.so",), ("vllm._C",)),
-    jobs=None,
-)
 PLACES = Places("/tree", "/py", "/stamp", "/work", "/log")
-STAMP: dict[str, Any] = {
-    "inputs": BUILD.inputs("2.12.0", "3.12.3"),
-    "outputs": {"version": "0.32.0"},
-}
-BUILT = {
-    "stamp": STAMP,
-    "running": False,
-    "installed": "0.32.0",
-    "damaged": [],
-    "damaged_count": 0,
-    "torch": "2.12.0",
-    "python": "3.12.3",
-    "cores": 16,
-    "memory_bytes": 32 * GIB,
-}
 REASONS = {
     "built": ({}, []),
     "never built": ({"stamp": None}, ["has not been built"]),
@@ -86,13 +59,13 @@ def test_the_stamp_tells_what_compiles_again(change, expected):
 
 
 def test_a_python_patch_says_that_nothing_is_compiled_again():
-    (step,) = plan(BUILT, replace(BUILD, python_source="q"), PLACES)
+    (step,) = plan(built(), replace(BUILD, python_source="q"), PLACES)
     assert step.reason == "vLLM 0.32.0 has patches p, wanted q; nothing is compiled again"
 
 
 @pytest.mark.parametrize(("change", "reasons"), REASONS.values(), ids=REASONS)
 def test_a_build_has_its_reason(change, reasons):
-    steps = plan({**BUILT, **change}, BUILD, PLACES)
+    steps = plan(built(**change), BUILD, PLACES)
     assert [step.reason.removeprefix("vLLM 0.32.0 ") for step in steps] == reasons
 
 
@@ -102,7 +75,7 @@ def test_no_interpreter_is_refused():
 
 
 def test_the_job_is_bounded_so_that_the_agent_survives():
-    (step,) = plan({**BUILT, "stamp": None}, BUILD, PLACES)
+    (step,) = plan(built(stamp=None), BUILD, PLACES)
     job = json.loads(step.command.bits[0].connector_arguments["_stdin"])
     assert job["properties"] == {"MemoryMax": str(30 * GIB)}
     assert job["input"]["environment"]["MAX_JOBS"] == "16"
