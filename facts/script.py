@@ -1,7 +1,8 @@
 """Facts that are one small Python program: sent, run on the host, answered in JSON.
 
-The programs lie in files/facts/, use the standard library alone and write nothing. Every supported
-host image has a python3; preflight says so where one has not.
+The programs lie in files/facts/, but for one that is a module of the measuring programs too. They
+use the standard library alone and write nothing. Every supported host image has a python3;
+preflight says so where one has not.
 """
 
 import json
@@ -14,12 +15,14 @@ from pyinfra.api.exceptions import FactProcessError
 FILES = Path(__file__).resolve().parent.parent / "files"
 
 
-def program(file_name: str, *arguments: str, interpreter: str = "python3") -> StringCommand:
-    """Return the command that runs files/facts/`file_name` on the host.
+def program(
+    file_name: str, *arguments: str, interpreter: str = "python3", folder: str = "facts"
+) -> StringCommand:
+    """Return the command that runs files/`folder`/`file_name` on the host.
 
     Where the interpreter is given by its path and there is none, the answer is null.
     """
-    source = QuoteString((FILES / "facts" / file_name).read_text())
+    source = QuoteString((FILES / folder / file_name).read_text())
     run = StringCommand(
         *(QuoteString(interpreter), "-I", "-c", source, *map(QuoteString, map(str, arguments)))
     )

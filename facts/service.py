@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TypedDict
 
-from pyinfra.api import FactBase, QuoteString, StringCommand
+from pyinfra.api import FactBase, StringCommand
 
-from facts.script import FILES, answer
+from facts.script import answer, program
 
 
 class Process(TypedDict):
@@ -57,15 +57,12 @@ class ServiceFacts(FactBase[Service]):
         watch: Sequence[str],
         variables: Sequence[str],
     ) -> StringCommand:
-        source = (FILES / "bench" / "service_state.py").read_text()
         asked = ["--unit", unit, "--unit-file", unit_file]
         asked += ["--url", url, "--model", model, "--question", question]
         key = ["--api-key-file", api_key_file] if api_key_file else []
         words = [*asked, "--max-tokens", "16", *key, "--watch", *watch]
         words += ["--variables", *variables]
-        return StringCommand(
-            "python3", "-I", "-c", QuoteString(source), *(QuoteString(word) for word in words)
-        )
+        return program("service_state.py", *words, folder="bench")
 
     def process(self, output: list[str]) -> Service:
         found: Service = answer(output)

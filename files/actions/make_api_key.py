@@ -11,7 +11,7 @@ import tempfile
 path, generation = sys.argv[1:]
 os.umask(0o077)
 directory = os.path.dirname(path)
-os.makedirs(directory, mode=0o755, exist_ok=True)
+os.makedirs(directory, exist_ok=True)
 descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=".api-key-")
 with os.fdopen(descriptor, "w") as file:
     file.write(f"VLLM_API_KEY={secrets.token_hex(32)}\n# generation {generation}\n")

@@ -2,8 +2,31 @@
 
 import subprocess
 
+from facts.service import ServiceFacts
 from files.bench import service_state
 from files.service import check_start
+
+
+def test_the_fact_sends_the_module_alone_and_reads_what_it_says(tmp_path):
+    stamp = tmp_path / "stamp"
+    stamp.write_text("{}")
+    command = ServiceFacts().command(
+        unit="no-such.service",
+        unit_file=str(tmp_path / "none"),
+        url="http://127.0.0.1:1",
+        model="tiny",
+        question='What\'s "SRE"?',
+        api_key_file=None,
+        watch=[str(stamp)],
+        variables=["HOME"],
+    )
+    told = subprocess.run(
+        ["sh", "-c", command.get_raw_value()], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert told.stderr == ""
+    found = ServiceFacts().process(told.stdout.splitlines())
+    assert (found["unit_sha256"], found["process"]["argv"], found["answer"]) == ("", [], None)
+    assert found["versions"] == {str(stamp): service_state.version(str(stamp))}
 
 
 def test_no_variable_is_told_but_those_asked_for():
