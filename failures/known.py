@@ -293,5 +293,3 @@ GENERAL = (
         "field (18 min on a first boot)",
     ),
 )
-
-KNOWN = (*SERVING, *BUILDING, *GENERAL)

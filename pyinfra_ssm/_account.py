@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+from pyinfra_ssm._encryption import DATA_KEY_BYTES
 from pyinfra_ssm._errors import ServiceError
 
 # StartSession for 50 hosts is throttled for some seconds (botocore #993); no limit is published.
@@ -109,12 +110,12 @@ class Account:
         self.call("ssm", "terminate_session", SessionId=session_id)
 
     def generate_data_key(self, key_id: str, context: Mapping[str, str]) -> tuple[bytes, bytes]:
-        """Return a 64-byte key in the clear, and as KMS encrypted it."""
+        """Return a session's key in the clear, and as KMS encrypted it."""
         answer = self.call(
             "kms",
             "generate_data_key",
             KeyId=key_id,
-            NumberOfBytes=64,
+            NumberOfBytes=DATA_KEY_BYTES,
             EncryptionContext=context,
         )
         return answer["Plaintext"], answer["CiphertextBlob"]

@@ -5,8 +5,9 @@ import re
 import pytest
 
 from failures.diagnosis import diagnose, explain
-from failures.known import BUILDING, GENERAL, KNOWN, SERVING
+from failures.known import BUILDING, GENERAL, SERVING
 
+KNOWN = (*SERVING, *BUILDING, *GENERAL)
 # As vLLM, torch, Triton, pip and the kernel word them.
 SEEN = {
     "no kernel image": "RuntimeError: CUDA error: no kernel image is available for execution on "
