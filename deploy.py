@@ -153,6 +153,7 @@ filesystem.present(
         *server_unit.entries(unit),
         readiness.unit_file(stages.stopwatch(settings)),
         *prewarm.entries(stages.prewarm(settings)),
+        *spot.entries(stages.spot_drained(settings)),
     ],
 )
 prewarm.arranged(
@@ -166,11 +167,10 @@ service.running(
     served={"the build": built, "the checkpoint": checkpoint},
 )
 
-if settings.watch_spot:
-    filesystem.present(
-        name="Ensure the look-out for spot interruptions is current", entries=spot.entries()
-    )
-    spot.watched(name="Ensure spot interruptions are heeded")
+spot.watched(
+    name=f"Ensure spot interruptions are {'heeded' if settings.watch_spot else 'not watched'}",
+    server_unit=stages.spot_drained(settings),
+)
 
 # --- smoke
 smoke.checked(

@@ -270,6 +270,11 @@ def prewarm(settings: Settings) -> Prewarm | None:
     )
 
 
+def spot_drained(settings: Settings) -> str | None:
+    """Return the unit that stops when EC2 takes the host back; None where nobody looks out."""
+    return RUNTIMES[settings.runtime].unit if settings.watch_spot else None
+
+
 def stopwatch(settings: Settings) -> Stopwatch:
     """Return what times each start of the server."""
     check, unit = smoke_check(settings), service(settings)

@@ -4,18 +4,19 @@ import hashlib
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from pyinfra.api import StringCommand
 
+from facts.script import FILES
 from facts.units import FoundUnit
-from operations.spot import FILES, SCRIPT_PATH, TIMER, UNITS, entries, plan
-from tests.loopback import serving, url
+from operations.filesystem import Absent
+from operations.spot import SCRIPT_PATH, SERVICE, TIMER, entries, plan, unit_texts
+from tests.ec2.interruption import NOTICE, Metadata, metadata_service
 
-NOTICE = '{"action": "terminate", "time": "2026-11-30T13:05:00Z"}'
+UNITS = unit_texts("vllm.service")
 RUNNING = {
     "LoadState": "loaded",
     "ActiveState": "active",
@@ -24,43 +25,9 @@ RUNNING = {
 }
 
 
-@dataclass
-class Metadata:
-    """The metadata service, version 2 alone: no token, no answer."""
-
-    notice: str = ""
-    token_status: int = 200
-    asked: list[str] = field(default_factory=list)
-    url: str = ""
-
-
 @pytest.fixture
 def metadata() -> Iterator[Metadata]:
-    held = Metadata()
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-        def do_PUT(self) -> None:
-            held.asked.append(self.path)
-            self._answer(held.token_status, "a-token")
-
-        def do_GET(self) -> None:
-            held.asked.append(self.path)
-            if self.headers["X-aws-ec2-metadata-token"] != "a-token":
-                self._answer(401, "")
-            else:
-                self._answer(200 if held.notice else 404, held.notice)
-
-        def _answer(self, status: int, text: str) -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(text.encode())))
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
-        held.url = url(server)
+    with metadata_service() as held:
         yield held
 
 
@@ -73,7 +40,7 @@ class Host:
 
     def look(self) -> subprocess.CompletedProcess[str]:
         """Run the script as its unit does."""
-        script = str(FILES / "spot_interruption.py")
+        script = str(FILES / "spot" / "spot_interruption.py")
         record = str(self.folder / "heeded")
         return subprocess.run(
             [sys.executable, "-I", script, "--record", record, "vllm.service"],
@@ -175,7 +142,7 @@ def found(**state: str) -> dict[str, FoundUnit]:
 
 
 def commands(state: dict[str, FoundUnit]) -> list[str]:
-    steps = plan(state)
+    steps = plan(state, "vllm.service")
     assert all(isinstance(step.command, StringCommand) for step in steps)
     return [str(step.command) for step in steps]
 
@@ -209,11 +176,23 @@ def test_plan(state: dict[str, FoundUnit], expected: list[str]) -> None:
     assert commands(state) == expected
 
 
+def test_where_nobody_looks_out_script_and_units_go() -> None:
+    assert entries(None) == [Absent(SCRIPT_PATH)]
+    assert [str(step.command) for step in plan(found(), None)] == [
+        f"systemctl disable --now -- {name} && rm -f -- /etc/systemd/system/{name} && "
+        "systemctl daemon-reload"
+        for name in (TIMER, SERVICE)
+    ]
+    gone = {name: FoundUnit(state={"ActiveState": "inactive"}, sha256="") for name in UNITS}
+    assert plan(gone, None) == []
+
+
 def test_the_script_lies_where_the_unit_runs_it() -> None:
     text = UNITS["vllm-spot.service"]
     (start,) = [line for line in text.splitlines() if line.startswith("ExecStart=")]
     assert SCRIPT_PATH in start.split()
-    assert SCRIPT_PATH in [entry.path for entry in entries()]
+    assert start.endswith(" vllm.service")
+    assert SCRIPT_PATH in [entry.path for entry in entries("vllm.service")]
 
 
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
