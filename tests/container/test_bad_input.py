@@ -2,6 +2,7 @@
 
 from tests.container.stand_in import StandIn
 
+SITE = "/opt/pytorch/lib/python3.11/site-packages"
 SOURCE = "Ensure the tree is vLLM 0.32.0 with our patches"
 
 
@@ -38,11 +39,19 @@ def test_without_the_cpu_patch_health_is_fine_and_the_deploy_fails_with_the_reas
     assert host.plan().planned == ()
 
 
-def test_an_unfit_host_is_refused_in_the_dry_run(host: StandIn) -> None:
-    run = host.plan(torch_version="2.12.0")
+def test_another_torch_than_the_images_is_refused_in_the_dry_run(host: StandIn) -> None:
+    """What `pip install --upgrade torch` leaves: all that is compiled was made for another."""
+    ours, other = (f"{SITE}/torch-{version}.dist-info" for version in ("2.13.0+cpu", "2.12.0"))
+    host.run(f"cp -a {ours} /tmp/torch && mv {ours} {other}")
+    host.run(f"sed -i 's/^Version: .*/Version: 2.12.0/' {other}/METADATA")
+    try:
+        run = host.plan()
+    finally:
+        host.run(f"rm -r {other} && mv /tmp/torch {ours}")
     assert run.code != 0
-    assert "Found torch 2.13.0" in run.log
-    assert "wanted 2.12.0" in run.log
+    assert "Found torch 2.12.0" in run.log
+    assert "wanted 2.13.0" in run.log
+    assert host.plan().clean
 
 
 def test_a_misspelt_knob_is_an_error_before_anything_is_run(host: StandIn) -> None:

@@ -5,6 +5,7 @@ The tests stand in the order of the deploy's stages backwards, so that each find
 
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -16,6 +17,7 @@ STAMP = f"{STATE}/build.json"
 WHEELS = f"{STATE}/build"
 # Forget the build and the wheel that it made, so that the next run builds from the tree.
 FORGET_BUILD = f"rm -rf {STAMP} {WHEELS}/wheel.json {WHEELS}/wheels"
+STARTED = "Starting "  # systemd's word, as it starts a unit
 BUILD_STARTS = "--> Starting operation: Ensure vLLM"
 
 
@@ -96,3 +98,16 @@ def test_after_ctrl_c_in_the_middle_the_next_run_converges(broken: StandIn) -> N
         list(lines)
     run = broken.converge()
     assert run.code == 0, run.log[-4000:]
+
+
+def test_two_runs_at_once_build_once(broken: StandIn) -> None:
+    broken.run(FORGET_BUILD)
+    builds = f"journalctl --unit vllm-build.service --output cat | grep -c '^{STARTED}'"
+    before = int(broken.run(builds))
+    with ThreadPoolExecutor() as pool, broken.going_on() as (process, lines):
+        assert any(line.startswith(BUILD_STARTS) for line in lines)
+        second = pool.submit(broken.converge)
+        first_log = "".join(lines)
+    assert process.returncode == 0, first_log[-4000:]
+    assert second.result().code == 0, second.result().log[-4000:]
+    assert int(broken.run(builds)) == before + 1

@@ -21,7 +21,7 @@ BREAK = (
 )
 SEED = 75
 OPERATIONS = 20  # of a run on a stand-in
-CUTS = 8
+CUTS = 10
 CHANCE = random.Random(SEED)
 # The operation that a run is killed in, each time a later one, and how many lines later.
 MOMENTS = [(at, CHANCE.randrange(3)) for at in sorted(CHANCE.sample(range(OPERATIONS), CUTS))]
