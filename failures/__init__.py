@@ -1,1 +1,1 @@
-"""Why a build or a server failed, and what to do: the known failures, and how a log is read."""
+"""Why a build, a download or a server failed: the known failures, and how a log is read."""

@@ -1,4 +1,4 @@
-"""The known failures of a build and of a server: what the log says, why, and what to do.
+"""The known failures of a build, a download and a server: what the log says, why, what to do.
 
 Specific entries stand before general ones. `evidence` says where each was seen: measured, source
 (read in the released source), field (on a real g5g host), or the public report.
@@ -148,14 +148,6 @@ SERVING = (
         "measured (on a CPU; Triton's launchers need the same header)",
     ),
     Failure(
-        "token refused",
-        r"401 Client Error|Invalid user token|GatedRepoError|gated repo|403 Client Error.*hugging",
-        "the hub refused the token, or the token's owner has not accepted the model's licence",
-        "accept the licence on the model's page, store a valid token in hf_token_secret, then "
-        "`systemctl restart vllm-token`",
-        "field",
-    ),
-    Failure(
         "hub asked while offline",
         r"OfflineModeIsEnabled|LocalEntryNotFoundError|outgoing traffic has been disabled",
         "the server was given a file that is not in the checkpoint, and it may not ask the hub",
@@ -259,6 +251,33 @@ BUILDING = (
         "no set of packages fits torch of the image and this vLLM",
         "compare torch's version with the one that this vLLM pins",
         "measured",
+    ),
+)
+
+DOWNLOADING = (
+    Failure(
+        "token refused",
+        r"the hub refused \S+: it is gated|401 Client Error|Invalid user token|GatedRepoError"
+        r"|gated repo|403 Client Error.*hugging",
+        "the hub refused the token, or the token's owner has not accepted the model's licence",
+        "accept the licence on the model's page, store a valid token in hf_token_secret, then "
+        "`systemctl restart vllm-token`",
+        "field",
+    ),
+    Failure(
+        "no such model",
+        r"the hub has no \S+, or|RepositoryNotFoundError",
+        "model_source names no repository that the token may see",
+        "check model_source, and that the token's owner may see it",
+        "source",
+    ),
+    Failure(
+        "hub not reached",
+        r"downloading \S+ broke off: \w*(Connect|Timeout|Protocol|Resolution)",
+        "the way to the model hub is closed, or broke off in the middle",
+        "open the way out (NAT, proxy) or set hf_endpoint, then run the deploy again: it goes on "
+        "where it was",
+        "source",
     ),
 )
 

@@ -11,7 +11,7 @@ from pyinfra.api.command import PyinfraCommand
 
 from facts.model import Checkpoint, FoundCheckpoint
 from facts.script import FILES
-from failures.known import GENERAL
+from failures.known import DOWNLOADING, GENERAL
 from operations.jobs import Job
 from operations.steps import Step, carry_out
 
@@ -103,7 +103,7 @@ def plan(
         program=FILES / "model" / "place.py",
         work=f"{directory}.job",
         log=log,
-        failures=GENERAL,
+        failures=(*DOWNLOADING, *GENERAL),
         properties={
             **dict(HARDENING),
             "ReadWritePaths": str(PurePosixPath(directory).parent),

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from failures.diagnosis import diagnose, explain
-from failures.known import BUILDING, GENERAL, SERVING
+from failures.known import BUILDING, DOWNLOADING, GENERAL, SERVING
 
-KNOWN = (*SERVING, *BUILDING, *GENERAL)
+KNOWN = (*SERVING, *BUILDING, *DOWNLOADING, *GENERAL)
 # As vLLM, torch, Triton, pip and the kernel word them.
 SEEN = {
     "no kernel image": "RuntimeError: CUDA error: no kernel image is available for execution on "
@@ -40,6 +40,9 @@ SEEN = {
     "Python headers missing": "main.cpp:94:10: fatal error: Python.h: No such file or directory",
     "token refused": "huggingface_hub.errors.GatedRepoError: 401 Client Error. Access to model "
     "google/gemma is restricted",
+    "no such model": "the hub has no google/gema, or the token may not see it: check model_source",
+    "hub not reached": "downloading google/gemma broke off: ConnectError: [Errno 111] Connection "
+    "refused. Run again: it goes on from there.",
     "hub asked while offline": "huggingface_hub.errors.OfflineModeIsEnabled: Cannot reach the hub",
     "checkpoint damaged": "safetensors_rust.SafetensorError: Error while deserializing header: "
     "MetadataIncompleteBuffer",
@@ -105,6 +108,12 @@ def test_cause_and_remedy_come_before_the_log():
     assert told[1].startswith("remedy: `ss -ltnp`")
     assert told[2] == f"seen: {SEEN['port in use']}"
     assert told[4:] == log
+
+
+def test_what_the_download_says_itself_is_known():
+    gated = "the hub refused google/gemma-4: it is gated. Accept its licence with the account"
+    (found,) = diagnose([gated], (*DOWNLOADING, *GENERAL))
+    assert found.failure.name == "token refused"
 
 
 def test_an_unknown_failure_shows_the_end_of_its_log():
