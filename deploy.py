@@ -123,6 +123,8 @@ filesystem.present(
 )
 if token_source:
     secret.token_fetched(name="Ensure the token is on the host", source=token_source)
+else:
+    secret.token_unit_gone(name="Ensure the token's unit is gone")
 
 # --- model
 checkpoint = model.present(

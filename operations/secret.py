@@ -11,6 +11,7 @@ from pyinfra.api.command import PyinfraCommand
 from desired.rendering import rendered
 from desired.unit_syntax import command_line
 from facts.secret import Secret, SecretFacts, SecretFile
+from facts.units import FoundUnit, Units
 from operations.filesystem import Absent, Entry, File
 from operations.live import Live
 from operations.programs import PROGRAMS, program
@@ -129,6 +130,31 @@ def token_failure(lines: Sequence[str]) -> list[str]:
     """Return what the user reads: the script's own verdict, which names the remedy, first."""
     verdicts = [line for line in lines if line.startswith("no token: ")]
     return [*verdicts, "--- journal ---", *lines]
+
+
+@operation()
+def token_unit_gone() -> Generator[PyinfraCommand, None, None]:
+    """Have systemd forget the token's unit, whose files `token_entries(None)` takes away before.
+
+    A oneshot unit that remains after its exit stays active for good, with or without a file.
+    """
+    found = host.get_fact(Units, units=[TOKEN_UNIT])
+    yield from carry_out(gone_plan(found[TOKEN_UNIT]), settled=f"{TOKEN_UNIT} is not there")
+
+
+def gone_plan(found: FoundUnit) -> list[Step]:
+    """Return the step after which systemd has nothing of the token's unit in its memory."""
+    active = found["state"].get("ActiveState", "inactive")
+    if active == "inactive":
+        return []
+    forget = StringCommand(
+        *("systemctl", "stop", TOKEN_UNIT, "&&"),
+        # A fetch that is cut short counts as failed, and a failed unit is remembered too.
+        *("if", "systemctl", "is-failed", "--quiet", TOKEN_UNIT, ";"),
+        *("then", "systemctl", "reset-failed", TOKEN_UNIT, ";", "fi", "&&"),
+        *("systemctl", "daemon-reload"),
+    )
+    return [Step(f"{TOKEN_UNIT} is {active}, and no token is wanted", forget)]
 
 
 @operation()

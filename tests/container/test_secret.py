@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from operations.secret import TOKEN_PATH, TOKEN_UNIT
+from operations.secret import TOKEN_PATH, TOKEN_SCRIPT, TOKEN_UNIT
 from tests.container import host as hosts
 from tests.container import pyinfra_run
 from tests.container.engine import Engine
@@ -141,6 +141,28 @@ def test_a_fetch_that_fails_names_the_remedy_and_leaves_no_token(converged):
         converged.metadata.role = "vllm-host"
     assert "token" in converged.converge().changed
     assert converged.converge().clean
+
+
+BEFORE = {
+    "it was fetched": "true",
+    "it could not be fetched": (
+        f"echo 'raise SystemExit(1)' >{TOKEN_SCRIPT}; ! systemctl restart {TOKEN_UNIT}"
+    ),
+}
+
+
+@pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
+def test_where_no_token_is_wanted_any_more_systemd_knows_of_none(converged, before):
+    converged.host.run(before)
+    foretold = converged.converge("--dry", secret_id=None)
+    assert foretold.planned == ("unit", "no token")
+    assert converged.converge(secret_id=None).changed == foretold.planned
+    states = "systemctl show --property LoadState,ActiveState --value"
+    assert converged.host.run(f"{states} {TOKEN_UNIT}").split() == ["not-found", "inactive"]
+    assert TOKEN_UNIT not in converged.host.run("systemctl list-units --all --plain --no-legend")
+    assert converged.host.attempt(f"test -e {TOKEN_PATH}").returncode == 1
+    assert converged.converge(secret_id=None).clean
+    assert converged.converge().changed == ("unit", "token")  # and back, for the other tests
 
 
 SEARCHED = (

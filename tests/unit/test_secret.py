@@ -95,6 +95,40 @@ def test_without_a_source_nothing_of_it_stays():
     assert TOKEN_PATH in [entry.path for entry in entries]
 
 
+GONE = {
+    "never there": ("inactive", []),
+    "fetched once": ("active", [f"{TOKEN_UNIT} is active, and no token is wanted"]),
+    "could not fetch": ("failed", [f"{TOKEN_UNIT} is failed, and no token is wanted"]),
+    "fetching": ("activating", [f"{TOKEN_UNIT} is activating, and no token is wanted"]),
+}
+
+
+@pytest.mark.parametrize(("active", "reasons"), GONE.values(), ids=GONE)
+def test_a_unit_that_is_wanted_no_more_is_forgotten(active, reasons):
+    steps = secret.gone_plan({"state": {"ActiveState": active}, "sha256": ""})
+    assert [step.reason for step in steps] == reasons
+
+
+@pytest.mark.parametrize("failed", [True, False], ids=["cut short", "after its exit"])
+def test_it_is_stopped_and_a_failure_forgotten_before_systemd_reads_again(failed, tmp_path):
+    stub, asked = tmp_path / "systemctl", tmp_path / "asked"
+    stub.write_text(
+        f'#!/bin/sh\necho "$*" >>{asked}\n[ "$1" != is-failed ] || exit {0 if failed else 1}\n'
+    )
+    stub.chmod(0o755)
+    (step,) = secret.gone_plan({"state": {"ActiveState": "active"}, "sha256": ""})
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    subprocess.run(
+        ["sh", "-c", step.command.get_raw_value()], env={**os.environ, "PATH": path}, check=True
+    )
+    assert asked.read_text().splitlines() == [
+        f"stop {TOKEN_UNIT}",
+        f"is-failed --quiet {TOKEN_UNIT}",
+        *([f"reset-failed {TOKEN_UNIT}"] if failed else []),
+        "daemon-reload",
+    ]
+
+
 def test_systemd_accepts_the_unit(tmp_path):
     (*_, unit) = secret.token_entries(SOURCE)
     assert isinstance(unit, File)

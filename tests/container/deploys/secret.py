@@ -6,10 +6,15 @@ from operations import filesystem, secret
 from operations.programs import PROGRAMS
 
 data = host.data.dict()
-source = secret.TokenSource(data["region"], data["secret_id"], data["keep_last"])
+source = None
+if data["secret_id"]:
+    source = secret.TokenSource(data["region"], data["secret_id"], data["keep_last"])
 
 filesystem.present(
     name="unit", entries=[filesystem.Directory(PROGRAMS), *secret.token_entries(source)]
 )
-secret.token_fetched(name="token", source=source)
+if source:
+    secret.token_fetched(name="token", source=source)
+else:
+    secret.token_unit_gone(name="no token")
 secret.api_key(name="key", path=data["api_key_file"], generation=data["api_key_generation"])
