@@ -96,7 +96,20 @@ def plan(
     faults = ["is missing"] if found is None else _faults(found, producer)
     if not faults:
         return []
-    job = Job(
+    given = {
+        "directory": directory,
+        "identity": producer.identity,
+        "python": python,
+        "user": user,
+        "producer": producer.program.read_text(),
+        "arguments": list(producer.arguments),
+    }
+    job = _job(producer, directory, python, log)
+    return [Step(f"{directory} {'; '.join(faults)}", job.command(given))]
+
+
+def _job(producer: Producer, directory: str, python: str, log: str) -> Job:
+    return Job(
         unit=UNIT,
         description=f"the checkpoint {producer.identity}",
         python=python,
@@ -110,15 +123,6 @@ def plan(
             **dict(producer.properties),
         },
     )
-    given = {
-        "directory": directory,
-        "identity": producer.identity,
-        "python": python,
-        "user": user,
-        "producer": producer.program.read_text(),
-        "arguments": list(producer.arguments),
-    }
-    return [Step(f"{directory} {'; '.join(faults)}", job.command(given))]
 
 
 @operation()
