@@ -91,6 +91,25 @@ def furnish(aws: Aws, cloud: Cloud) -> str:
     return image
 
 
+def launch(aws: Aws, **changes: Any) -> list[str]:
+    """Launch instances of ours behind the code's back; returns their ids."""
+    tags = {"ManagedBy": "vllm-g5g", "Name": "one"} | changes.pop("tags", {})
+    asked: dict[str, Any] = {
+        "ImageId": "ami-0123456789abcdef0",  # moto takes any
+        "InstanceType": "g5g.2xlarge",
+        "MinCount": 1,
+        "MaxCount": 1,
+        "TagSpecifications": [
+            {
+                "ResourceType": "instance",
+                "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+            }
+        ],
+    }
+    answer = aws.ec2.run_instances(**asked | changes)
+    return [entry["InstanceId"] for entry in answer["Instances"]]
+
+
 def bake(aws: Aws, cloud: Cloud, build: str, architecture: str = "arm64") -> str:
     """Make an image of our own, as bake.py does; return its id."""
     id = cloud.register_image(f"vllm-g5g-{build}", architecture, owner="")

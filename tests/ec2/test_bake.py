@@ -30,9 +30,8 @@ from operations.ec2_wait import Clock
 from operations.smoke import Check, digest_of, program_files
 from tests.builds import BUILD, STAMP, built
 from tests.ec2.cloud import Cloud
-from tests.ec2.provisioning import ROOT, carry
-from tests.ec2.test_inventory import launch
-from tests.ec2.test_wait import Hand
+from tests.ec2.hand import Hand
+from tests.ec2.provisioning import ROOT, carry, launch
 
 PLACES = Places(tree="/t", python="/p", stamp="/s", work="/w", log="/l")
 TEXTS = {"/etc/systemd/system/vllm.service": "[Unit]\n"}

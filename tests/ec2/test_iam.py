@@ -16,9 +16,9 @@ from operations.bake import Source, image_plan
 from operations.ec2_wait import until_online
 from tests.ec2.authorization import arn, needs
 from tests.ec2.cloud import REGION, Call, Cloud
+from tests.ec2.hand import Hand
 from tests.ec2.policy import Need, allows, many, statements
 from tests.ec2.provisioning import KNOBS, ROOT, Provisioner, carry, furnish
-from tests.ec2.test_wait import Hand
 
 pytestmark = pytest.mark.iam
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyinfra.api.exceptions import PyinfraError
@@ -16,9 +15,9 @@ from facts.aws import Aws
 from pyinfra_ssm.emulator.embedded import Emulator
 from pyinfra_ssm.emulator.instances import Instance
 from tests.ec2.cloud import Cloud, Fault
+from tests.ec2.provisioning import launch
 
 ROOT = Path(__file__).parents[2]
-IMAGE = "ami-0123456789abcdef0"  # moto takes any
 
 
 def run_inventory(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -42,25 +41,6 @@ def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     """What pyinfra's logger is told."""
     caplog.set_level(logging.INFO, logger="pyinfra")
     return caplog
-
-
-def launch(aws: Aws, **changes: Any) -> list[str]:
-    """Launch instances of ours behind the code's back; returns their ids."""
-    tags = {"ManagedBy": "vllm-g5g", "Name": "one"} | changes.pop("tags", {})
-    asked: dict[str, Any] = {
-        "ImageId": IMAGE,
-        "InstanceType": "g5g.2xlarge",
-        "MinCount": 1,
-        "MaxCount": 1,
-        "TagSpecifications": [
-            {
-                "ResourceType": "instance",
-                "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
-            }
-        ],
-    }
-    answer = aws.ec2.run_instances(**asked | changes)
-    return [entry["InstanceId"] for entry in answer["Instances"]]
 
 
 def test_hosts_are_grouped_and_the_rest_is_skipped_with_a_reason(

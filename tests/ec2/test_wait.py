@@ -1,7 +1,5 @@
 """Waiting for instances, on a clock that a test moves."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -10,28 +8,11 @@ from facts.aws import Aws, AwsError
 from facts.ec2 import Agent
 from facts.ec2_diagnosis import Surroundings, causes
 from operations import ec2_wait
-from operations.ec2_wait import EVERY_S, Clock, poll, until_online, until_state
+from operations.ec2_wait import EVERY_S, poll, until_online, until_state
 from tests.ec2.cloud import Cloud, Fault
+from tests.ec2.hand import Hand
+from tests.ec2.provisioning import launch
 from tests.ec2.samples import instance
-from tests.ec2.test_inventory import launch
-
-
-@dataclass
-class Hand:
-    """A clock that moves only when somebody sleeps; `at` says what happens when."""
-
-    time: float = 0.0
-    at: dict[float, Callable[[], None]] = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
-
-    @property
-    def clock(self) -> Clock:
-        return Clock(now=lambda: self.time, sleep=self._sleep)
-
-    def _sleep(self, seconds: float) -> None:
-        self.time += seconds
-        for due in [when for when in self.at if when <= self.time]:
-            self.at.pop(due)()
 
 
 @pytest.fixture

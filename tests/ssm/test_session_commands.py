@@ -1,14 +1,12 @@
 """Commands over a session, against the emulated agent; each case is one that has broken a tool."""
 
 import os
-import random
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pyinfra_ssm._errors import RemoteFileError
 from pyinfra_ssm._transport import Ending, Request, Stream
 from pyinfra_ssm.remote.framing import Frame, Kind, armour
 from tests.ssm.conftest import Host
@@ -179,114 +177,3 @@ def test_several_commands_run_at_once(host: Host, tmp_path: Path) -> None:
     assert writer.finish(lambda *_: None) == Ending(0)
     assert reader.finish(lambda _, data: output.append(data)) == Ending(0)
     assert output == [b"met\n"]
-
-
-# Files
-
-NAMES = ["with spaces", "unicode-\u00fc\U0001f680", "-leading-dash", "quote'\"$(id)", "new\nline"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_file_goes_there_and_back(host: Host, tmp_path: Path, name: str) -> None:
-    path, content = tmp_path / name, bytes(range(256)) * 50
-    source, sink = tmp_path / "source", tmp_path / "sink"
-    source.write_bytes(content)
-    with source.open("rb") as file:
-        host.transport.put(str(path), file, None)
-    assert path.read_bytes() == content
-    with sink.open("w+b") as file:
-        host.transport.get(str(path), file, None)
-    assert sink.read_bytes() == content
-
-
-@pytest.fixture
-def put(host: Host, tmp_path: Path) -> Any:
-    """Write bytes to a path of the host."""
-
-    def put(path: Path, content: bytes, user: str | None = None) -> None:
-        source = tmp_path / "put-source"
-        source.write_bytes(content)
-        with source.open("rb") as file:
-            host.transport.put(str(path), file, user)
-
-    return put
-
-
-def test_an_empty_file(put: Any, tmp_path: Path) -> None:
-    put(tmp_path / "empty", b"")
-    assert (tmp_path / "empty").read_bytes() == b""
-
-
-def test_a_new_file_is_for_its_owner_alone_from_the_first_moment(
-    host: Host, put: Any, tmp_path: Path
-) -> None:
-    put(tmp_path / "secret", b"token")
-    assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_replaced_file_keeps_mode_and_owner(put: Any, tmp_path: Path) -> None:
-    target = tmp_path / "kept"
-    target.write_text("old")
-    target.chmod(0o640)
-    put(target, b"new")
-    assert target.read_text() == "new"
-    assert target.stat().st_mode & 0o777 == 0o640
-
-
-def test_a_link_is_written_through(put: Any, tmp_path: Path) -> None:
-    (tmp_path / "real").write_text("old")
-    (tmp_path / "link").symlink_to("real")
-    put(tmp_path / "link", b"new")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_text() == "new"
-
-
-def test_a_file_written_for_another_user_is_theirs(put: Any, tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
-    for folder in (tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
-    put(tmp_path / "theirs", b"x", user="nobody")
-    assert (tmp_path / "theirs").stat().st_uid == 65534
-
-
-REFUSED = {
-    "a folder": ("", "directory"),
-    "in a folder that is not there": ("none/file", "No such file"),
-}
-
-
-@pytest.mark.parametrize(("name", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_written_says_why_and_leaves_nothing(
-    put: Any, tmp_path: Path, name: str, said: str
-) -> None:
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(RemoteFileError, match=said):
-        put(tmp_path / name, b"x")
-    assert {path.name for path in tmp_path.iterdir()} - {path.name for path in before} <= {
-        "put-source"
-    }
-
-
-def test_an_unknown_user_is_named(put: Any, tmp_path: Path) -> None:
-    with pytest.raises(RemoteFileError, match="no-such-user"):
-        put(tmp_path / "x", b"x", user="no-such-user")
-
-
-def test_a_file_that_is_not_there_is_an_error(host: Host, tmp_path: Path) -> None:
-    with (tmp_path / "sink").open("w+b") as sink, pytest.raises(RemoteFileError, match="No such"):
-        host.transport.get("/no/such", sink, None)
-
-
-def test_a_large_file_of_random_bytes_goes_there_and_back(
-    host: Host, put: Any, tmp_path: Path
-) -> None:
-    content = random.Random(1).randbytes(3_000_000)
-    put(tmp_path / "large", content)
-    with (tmp_path / "sink").open("w+b") as sink:
-        host.transport.get(str(tmp_path / "large"), sink, None)
-    assert (tmp_path / "sink").read_bytes() == content
-
-
-def test_no_temporary_file_is_left(host: Host, put: Any, tmp_path: Path) -> None:
-    put(tmp_path / "a", b"x")
-    assert {path.name for path in tmp_path.iterdir()} == {"a", "put-source"}
