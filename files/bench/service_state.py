@@ -20,6 +20,7 @@ from typing import Any
 PROPERTIES = (
     *("LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "MainPID"),
     *("NRestarts", "Result", "ExecMainStatus", "InvocationID", "ActiveEnterTimestampMonotonic"),
+    "Job",
 )
 UNIT_DIRECTORIES = ("/etc/systemd/system", "/etc/systemd/system.control", "/run/systemd/system")
 ANSWER_SECONDS = 20

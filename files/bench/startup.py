@@ -22,8 +22,7 @@ FIRST_ANSWER_SECONDS = 300  # the first request compiles kernels
 
 def wait(options: argparse.Namespace, timer: Timer) -> int:
     """Wait for a sane answer; return 0, or why there is none as an exit status."""
-    before = unit_state(options.unit)
-    restarts = int(before.get("NRestarts") or 0)
+    restarts = int(unit_state(options.unit).get("NRestarts") or 0)
     if options.restart:
         subprocess.run(["systemctl", "reset-failed", options.unit], check=False)
         if subprocess.run(["systemctl", "restart", "--no-block", options.unit]).returncode:
@@ -32,9 +31,9 @@ def wait(options: argparse.Namespace, timer: Timer) -> int:
     begun = shown = timer.now()
     while timer.now() - begun < options.deadline:
         now = unit_state(options.unit)
-        # Until the old process is gone it is the old process that answers.
-        replaced = not options.restart or now.get("InvocationID") != before.get("InvocationID")
-        verdict = look(options, restarts, now) if replaced else None
+        # Until systemd has done its job it is the old process that answers, or one that it started
+        # by itself in place of one that died meanwhile.
+        verdict = None if now.get("Job") else look(options, restarts, now)
         if verdict is not None:
             return verdict
         if timer.now() - shown >= PROGRESS_SECONDS:

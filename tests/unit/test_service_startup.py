@@ -111,16 +111,25 @@ def wait(chosen: Namespace) -> int:
 
 OLD = {"ActiveState": "active", "SubState": "running", "InvocationID": "old", "NRestarts": "3"}
 NEW = {"ActiveState": "active", "SubState": "running", "InvocationID": "new", "NRestarts": "0"}
-CHECKING = {**NEW, "ActiveState": "activating", "SubState": "start-pre"}
+CHECKING = {**NEW, "ActiveState": "activating", "SubState": "start-pre", "Job": "229"}
+ASKED = {**OLD, "Job": "229"}
 
 
 def test_the_old_process_is_not_taken_for_the_new_one(states, capsys):
-    calls = states(OLD, OLD, {**OLD, "ActiveState": "deactivating"}, CHECKING, NEW)
+    calls = states(OLD, ASKED, {**ASKED, "ActiveState": "deactivating"}, CHECKING, NEW)
     with serving(chat("It keeps systems up.")) as server:
         assert wait(options(server.server_port, restart=True)) == 0
         assert len(server.requests) == 1
     assert "restart --no-block vllm.service" in calls.read_text()
     assert "answered 'It keeps systems up.'" in capsys.readouterr().out
+
+
+def test_a_start_of_systemds_own_is_not_taken_for_the_one_that_was_asked_for(states):
+    """The old process died just before, and systemd was at its next start already."""
+    its_own = {**CHECKING, "InvocationID": "its own", "NRestarts": "1"}
+    states({**OLD, "NRestarts": "0"}, its_own, CHECKING, NEW)
+    with serving(chat("Fine.")) as server:
+        assert wait(options(server.server_port, restart=True)) == 0
 
 
 def test_progress_is_shown_and_a_loading_server_is_asked_again(states, capsys):
