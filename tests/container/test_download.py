@@ -26,7 +26,10 @@ def asked(*words):
     done = subprocess.run(["runuser", "-u", "vllm", "--", *words], capture_output=True)
     return done.returncode == 0
 for process in glob.glob("/proc/[0-9]*"):
-    words = open(process + "/cmdline").read().split("\\0")
+    try:
+        words = open(process + "/cmdline").read().split("\\0")
+    except OSError:
+        continue  # ended meanwhile
     if words[-3:-1] == ["org/model", "main"]:
         status = dict(line.split(":\\t", 1) for line in open(process + "/status"))
         found = {name: status[name].split() for name in ("Uid", "Groups", "CapEff", "NoNewPrivs")}
@@ -106,7 +109,7 @@ def test_a_download_that_broke_off_goes_on_and_is_whole_only_at_its_end(
     downloads.hub.token = "another"
     refused = downloads.converge()
     assert refused.code != 0
-    assert "the hub refused org/model: it is gated." in refused.log
+    assert "the hub refused the token" in refused.log
     assert downloads.stand_in.attempt(f"test -e {DIRECTORY}").returncode == 1
 
     downloads.hub.token, downloads.hub.lost = TOKEN, ()
