@@ -52,7 +52,7 @@ def booted() -> tuple[Engine, str]:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
     """Inventory data that points at the upstreams' stand-ins, served for the whole session."""
     with stand_in.prepare(CACHE).serve(tmp_path_factory.mktemp("upstreams")) as served:
-        yield {**served, "port": _free_port()}
+        yield {**served, "port": _free_port(), "prewarm": True}
 
 
 @pytest.fixture(scope="session")

@@ -37,6 +37,7 @@ DEFAULT = {
     ),
     "test_failed_runs.py": (),
     "test_leak.py": ("test_a_secret_is_found_in_hex_and_base64_wherever_it_stands",),
+    "test_prewarm.py": (),
     "test_recovery.py": (),
     "test_runtime.py": (),
     "test_secret.py": (
