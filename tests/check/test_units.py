@@ -10,7 +10,7 @@ import pytest
 from jinja2 import nodes
 
 from desired import server_unit, stages
-from operations import prewarm, readiness, secret
+from operations import build, model, prewarm, readiness, secret
 from operations.filesystem import Entry, File
 from settings import Settings
 from tests.check.knobs import HOST_GROUPS, ROOT, values
@@ -71,6 +71,13 @@ def test_a_unit_says_where_to_edit_it(title: str, text: str) -> None:
     first = text.splitlines()[0]
     assert re.fullmatch(r"# Managed by vllm-g5g; edit (templates|files)/\S+", first)
     assert (ROOT / first.split()[-1]).exists()
+
+
+@pytest.mark.parametrize(("title", "text"), UNITS.items(), ids=UNITS)
+def test_a_unit_names_no_job(title: str, text: str) -> None:
+    """Systemd would keep the job's transient unit in memory, and refuse to start it again."""
+    settings = [line for line in text.splitlines() if not line.startswith("#")]
+    assert [line for line in settings if build.UNIT in line or model.UNIT in line] == []
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
