@@ -9,7 +9,7 @@ of this very build is there already, nothing is done.
 from pyinfra import host, inventory
 from pyinfra.api.exceptions import DeployError
 
-from desired import server_unit, stages
+from desired import building, places, server_unit, stages
 from facts.aws import Aws
 from facts.build import VllmBuild
 from facts.ec2_image import baked_images
@@ -21,15 +21,17 @@ if len(inventory.get_active_hosts()) > 1:
     raise DeployError("bake one host at a time: pick it with --limit, by its name or its @ssm/ id")
 
 settings = Settings.of(host.name, host.data.dict())
-places = stages.build_places(settings)
-found = host.get_fact(VllmBuild, python=places.python, stamp=places.stamp, unit=build.UNIT)
-tested = host.get_fact(Smoke, record=stages.SMOKE_RECORD, files=stages.served_files(settings))
+build_places = building.build_places(settings)
+found = host.get_fact(
+    VllmBuild, python=build_places.python, stamp=build_places.stamp, unit=build.UNIT
+)
+tested = host.get_fact(Smoke, record=places.SMOKE_RECORD, files=stages.served_files(settings))
 proof = bake.Proof(
-    build=stages.build(settings),
-    places=places,
+    build=building.build(settings),
+    places=build_places,
     check=stages.smoke_check(settings),
     texts=server_unit.texts(stages.service(settings)),
-    programs=stages.PROGRAMS,
+    programs=places.PROGRAMS,
 )
 stamp = bake.proved_stamp(host.name, found, tested, proof)
 digest = bake.build_digest(stamp)
@@ -46,7 +48,7 @@ if not same:
         name="Ensure the host tells what it was built from",
         entries=[
             bake.info_file(
-                f"{stages.CONFIGURATION}/build-info.json", digest, stamp, tested, instance.image
+                f"{places.CONFIGURATION}/build-info.json", digest, stamp, tested, instance.image
             )
         ],
     )

@@ -6,7 +6,7 @@ way of settings.py; desired/stages.py turns them into what each stage should bri
 
 from pyinfra import host, logger
 
-from desired import server_unit, stages
+from desired import building, places, server_unit, stages
 from operations import (
     account,
     apt,
@@ -41,15 +41,15 @@ for warning in stages.warnings(settings):
 preflight.host_can_serve(
     name="Ensure the host can serve",
     expected=stages.expected(settings),
-    stamp=stages.STAMP,
+    stamp=places.STAMP,
 )
 
 # --- host
-if toolkit := stages.cuda_toolkit(settings):
+if toolkit := building.cuda_toolkit(settings):
     # Before any other use of apt: two keys for one repository stop all of it.
     cuda_repository.present(
         name="Ensure there is one apt source for NVIDIA's repository",
-        repository=stages.cuda_repository(settings),
+        repository=building.cuda_repository(settings),
         toolkit=toolkit,
     )
 apt.packages(name="Ensure the system packages are installed", names=stages.packages(settings))
@@ -60,7 +60,7 @@ swap.present(
     below_gib=settings.swap_below_gib,
 )
 account.present(
-    name=f"Ensure the account {settings.user} exists", user=settings.user, home=stages.STATE
+    name=f"Ensure the account {settings.user} exists", user=settings.user, home=places.STATE
 )
 filesystem.present(name="Ensure the directories exist", entries=stages.directories())
 
@@ -70,10 +70,10 @@ if toolkit:
     cuda_toolkit.present(name=f"Ensure CUDA {toolkit.release} is installed", toolkit=toolkit)
 
 # --- rust
-if rustup := stages.rustup(settings):
+if rustup := building.rustup(settings):
     rust.present(
         name=f"Ensure Rust {settings.version.rust_toolchain} is installed",
-        home=stages.RUST,
+        home=places.RUST,
         toolchain=settings.version.rust_toolchain,
         rustup=rustup,
     )
@@ -81,30 +81,30 @@ if rustup := stages.rustup(settings):
 # --- source
 source.prepared(
     name=f"Ensure the tree is vLLM {settings.vllm_version} with our patches",
-    source=stages.source(settings),
-    tree=stages.TREE,
+    source=building.source(settings),
+    tree=places.TREE,
     python=settings.python,
 )
 
 # --- build
-if attention_check := stages.attention_check(settings):
+if attention_check := building.attention_check(settings):
     # Minutes now, instead of an hour of compiling, to learn that the tree needs another patch.
     filesystem.present(
         name="Ensure the attention probe is current",
-        entries=attention.program_files(stages.PROGRAMS),
+        entries=attention.program_files(places.PROGRAMS),
     )
     attention.fits(
         name="Ensure the attention kernels fit the GPU",
         check=attention_check,
-        directory=stages.PROGRAMS,
-        record=stages.ATTENTION_RECORD,
+        directory=places.PROGRAMS,
+        record=places.ATTENTION_RECORD,
     )
 requirements.installed(
     name="Ensure the interpreter has what the lock names",
-    lock=stages.requirements_lock(settings),
+    lock=building.requirements_lock(settings),
     python=settings.python,
 )
-if extra := stages.runtime_lock(settings):
+if extra := building.runtime_lock(settings):
     requirements.installed(
         name=f"Ensure the interpreter has what {settings.runtime} serves with",
         lock=extra,
@@ -112,8 +112,8 @@ if extra := stages.runtime_lock(settings):
     )
 built = build.installed(
     name=f"Ensure vLLM {settings.vllm_version} is built from that tree and installed",
-    build=stages.build(settings),
-    places=stages.build_places(settings),
+    build=building.build(settings),
+    places=building.build_places(settings),
 )
 
 # --- secret: before the model, whose download may need the token
@@ -133,7 +133,7 @@ checkpoint = model.present(
     directory=stages.checkpoint_directory(settings),
     python=settings.python,
     user=settings.user,
-    log=f"{stages.LOGS}/model.log",
+    log=f"{places.LOGS}/model.log",
 )
 
 # --- service
@@ -147,7 +147,7 @@ if unit.api_key_generation is not None:
 runtime.others_gone(name=f"Ensure no server but {unit.runtime.unit}", units=others(unit.runtime))
 filesystem.present(
     name="Ensure the measuring programs are current",
-    entries=smoke.program_files(stages.PROGRAMS),
+    entries=smoke.program_files(places.PROGRAMS),
 )
 filesystem.present(
     name="Ensure the server's unit and environment are current",
@@ -180,8 +180,8 @@ smoke.checked(
     check=stages.smoke_check(settings),
     served=stages.served_files(settings),
     texts=server_unit.texts(unit),
-    directory=stages.PROGRAMS,
-    record=stages.SMOKE_RECORD,
+    directory=places.PROGRAMS,
+    record=places.SMOKE_RECORD,
     always=settings.smoke == "always",
     after=[built, checkpoint],
 )

@@ -4,18 +4,18 @@ import hashlib
 import json
 from pathlib import Path
 
-from desired import server_unit, stages
+from desired import places, server_unit, stages
 from files.bench.plan import Method
 from operations.bench import Benchmark, Places
 from runtimes import RUNTIMES
 from settings import Settings
 
-RUNS = f"{stages.STATE}/bench"
+RUNS = f"{places.STATE}/bench"
 
 
-def places(settings: Settings) -> Places:
+def bench_places(settings: Settings) -> Places:
     """Return where programs, runs and reports lie; reports are on this machine."""
-    return Places(programs=stages.PROGRAMS, runs=RUNS, reports=Path(settings.bench_reports))
+    return Places(programs=places.PROGRAMS, runs=RUNS, reports=Path(settings.bench_reports))
 
 
 def method(settings: Settings) -> Method:
@@ -40,9 +40,9 @@ def benchmark(settings: Settings, host_name: str) -> Benchmark:
         metrics=runtime.metrics,
         prefix_counters=runtime.prefix_counters,
         attach={
-            "smoke": stages.SMOKE_RECORD,
-            "build": stages.STAMP,
-            "readiness": stages.READINESS_RECORD,
+            "smoke": places.SMOKE_RECORD,
+            "build": places.STAMP,
+            "readiness": places.READINESS_RECORD,
         },
         about=about(settings, host_name) | {"runtime": runtime.name},
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from desired import stages
+from desired import places
 from report.schema import Run, read
 from tests.bench.replay import replaying
 from tests.container import pyinfra_run
@@ -17,7 +17,7 @@ from tests.container.host import ROOT
 from tests.container.stand_in import StandIn
 
 PYTHON = "/opt/pytorch/bin/python3"
-MODEL = f"{stages.STATE}/models/tiny"
+MODEL = f"{places.STATE}/models/tiny"
 AGREEMENT = 0.03  # of TPOT and throughput, the bar that the benchmark was built to
 REQUESTS = 6
 # The recording is of 128 tokens, whatever a client asks for.

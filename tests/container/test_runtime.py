@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from desired import stages
+from desired import places
 from report.schema import read
 from tests.container import pyinfra_run
 from tests.container.stand_in import StandIn
@@ -50,7 +50,7 @@ def test_the_benchmark_measures_transformers_serve_too(
     assert run.code == 0, run.log[-4000:]
     (kept,) = tmp_path.glob("*.json")
     found = read(kept)
-    assert (found.runtime, found.model) == ("transformers", f"{stages.STATE}/models/tiny")
+    assert (found.runtime, found.model) == ("transformers", f"{places.STATE}/models/tiny")
     assert {cell.state for cell in found.cells} == {"ok"}
     assert {request.tokens_from for cell in found.cells for request in cell.requests} == {"usage"}
     assert found.readiness is not None  # of the start that the switch was
