@@ -35,6 +35,10 @@ def aws_command(verb: str, act: Callable[[Say], None]) -> FunctionCommand:
     return FunctionCommand(call, [], {})
 
 
+class _Interrupted(BaseException):
+    """Ctrl-C. No Exception: botocore would take that for a hiccup of the network and ask again."""
+
+
 @contextmanager
 def _ended_by_interrupt(verb: str) -> Iterator[None]:
     """Have Ctrl-C end what runs here, and not only once it is done.
@@ -43,16 +47,17 @@ def _ended_by_interrupt(verb: str) -> Iterator[None]:
     one place in its pool that this holds. Seen with 3.10.
     """
     here = gevent.getcurrent()
-    told = AwsError(
-        f"stopped by Ctrl-C while AWS was asked to {verb}: what it has begun goes on there, and "
-        "the next run finds it"
-    )
 
     def stop(signum: int, frame: object) -> None:
-        gevent.kill(here, told)
+        gevent.kill(here, _Interrupted())
 
     before = signal.signal(signal.SIGINT, stop)
     try:
         yield
+    except _Interrupted:
+        raise AwsError(
+            f"stopped by Ctrl-C while AWS was asked to {verb}: what it has begun goes on there, "
+            "and the next run finds it"
+        ) from None
     finally:
         signal.signal(signal.SIGINT, before)

@@ -4,7 +4,9 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import datetime
+from threading import Event
 from typing import Any
 
 from facts.aws import Aws
@@ -59,23 +61,45 @@ def test_the_command_reads_the_knobs_and_its_second_run_changes_nothing(
     assert operation["hosts_with_change"] == []
 
 
+def interrupted(until: Callable[["subprocess.Popen[str]"], object]) -> str:
+    """Run provision.py as a user does, press Ctrl-C once `until` returns; return what it said."""
+    command = [sys.executable, "-m", "pyinfra", "@local", "provision.py", "-y"]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            until(running)
+            running.send_signal(signal.SIGINT)
+            _, told = running.communicate(timeout=120)
+        finally:
+            running.kill()  # where it does not end
+    assert running.returncode == 1
+    assert "Traceback" not in told
+    return told
+
+
+STOPPED = "stopped by Ctrl-C while AWS was asked to reach"
+
+
 def test_ctrl_c_ends_the_wait_and_the_next_run_finds_the_instance(
     provision: Provisioner, cloud: Cloud
 ) -> None:
+    def waits(running: "subprocess.Popen[str]") -> bool:
+        assert running.stderr is not None
+        return any(" s of " in line for line in running.stderr)
+
     cloud.all_online = False
-    command = [sys.executable, "-m", "pyinfra", "@local", "provision.py", "-y"]
-    running = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    assert cloud.asked["DescribeInstanceInformation"].wait(120)
-
-    running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=120)
-
-    assert running.returncode == 1
-    assert "stopped by Ctrl-C while AWS was asked to reach" in told
-    assert "Traceback" not in told
+    assert STOPPED in interrupted(waits)
     cloud.all_online = True
     assert not provision().changed
     assert cloud.writes() == ["RunInstances"]
+
+
+def test_ctrl_c_ends_a_call_that_is_not_answered(provision: Provisioner, cloud: Cloud) -> None:
+    answered = Event()
+    action = "DescribeInstanceInformation"
+    cloud.faults.append(Fault(action, "InternalError", when=lambda _: answered.wait(120)))
+    told = interrupted(lambda running: cloud.asked[action].wait(120))
+    answered.set()
+    assert STOPPED in told
 
 
 def test_the_instance_is_as_the_knobs_have_it(
