@@ -14,7 +14,7 @@ READERS = [
     *ROOT.glob("*.py"),
     *(
         path
-        for folder in ("desired", "facts", "operations", "report")
+        for folder in ("desired", "facts", "operations", "report", "tasks")
         for path in (ROOT / folder).glob("*.py")
     ),
 ]
