@@ -52,7 +52,7 @@ def test_a_real_vllm_is_measured_once_and_reported_here(
     }
     assert (benched.runtime, benched.model) == ("vllm", "tiny-gemma-4")
     assert benched.bandwidth is not None  # of the smoke check that the deploy made
-    assert benched.software["build"]["inputs"]["version"] == "0.32.0+cpu"
+    assert benched.software["build"]["outputs"]["version"] == "0.32.0+cpu"
     (cell,) = [cell for cell in benched.cells if cell.state == "infeasible"]
     assert re.search("context length|no room for the answer", cell.message or "")
     assert bench(host, tmp_path).clean
