@@ -1,5 +1,6 @@
 """One self-contained HTML page of a run: no script, no request, readable on a phone and printed."""
 
+from collections import ChainMap
 from pathlib import Path
 from typing import Any
 
@@ -54,5 +55,6 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 
 
 def _build_inputs(stamp: Any) -> dict[str, Any]:
-    inputs = stamp.get("inputs", {}) if isinstance(stamp, dict) else {}
-    return {f"build: {key}": value for key, value in inputs.items()}
+    halves = stamp.get("inputs", {}) if isinstance(stamp, dict) else {}
+    inputs = ChainMap(*(half for half in halves.values() if isinstance(half, dict)))
+    return {f"build: {name}": value for name, value in sorted(inputs.items())}

@@ -17,6 +17,7 @@ from report.schema import Run
 from report.svg import Point
 from report.wording import number
 from tests.bench.report.conftest import slower
+from tests.builds import STAMP
 
 
 def test_the_page_asks_nobody_and_runs_nothing(run: Run) -> None:
@@ -26,6 +27,13 @@ def test_the_page_asks_nobody_and_runs_nothing(run: Run) -> None:
     assert text.count("<svg") == 4
     # What the server said is shown, and is no markup.
     assert "maximum context length is 600 &lt;tokens&gt;" in text
+
+
+def test_the_page_tells_both_halves_of_what_a_build_was_made_from(run: Run) -> None:
+    stamped = run.model_copy(update={"software": {**run.software, "build": STAMP}})
+    text = page(stamped)
+    for name, value in (STAMP["inputs"]["compiled"] | STAMP["inputs"]["python"]).items():
+        assert re.search(rf"build: {name}\W.*{re.escape(value)}", text, re.DOTALL)
 
 
 def test_plots_are_well_formed(run: Run) -> None:
