@@ -10,6 +10,8 @@ import shutil
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import requests
@@ -24,6 +26,7 @@ from tests.container.console import Stages, StepFailed, table
 from tests.container.host import CACHE, ROOT, TRY_NAME, Host
 from tests.container.managed import managed
 from tests.container.pyinfra_run import Run
+from tests.container.stand_in import Upstreams
 
 FOLDER = ROOT / ".try"
 PORT = 8000
@@ -31,14 +34,29 @@ SMOKE_RECORD = "/var/lib/vllm-g5g/smoke.json"
 REPLY_SECONDS = 60
 
 
+@dataclass(frozen=True)
+class Rehearsal:
+    """Which container is converged, where on loopback its server listens, and its folder."""
+
+    name: str = TRY_NAME
+    port: int = PORT
+
+    @property
+    def folder(self) -> Path:
+        """Where its logs and figures go: .try, or a folder in there for one beside it."""
+        return FOLDER if self.name == TRY_NAME else FOLDER / self.name
+
+
 def main(arguments: Sequence[str]) -> int:
     """Rehearse, or remove what a rehearsal left; return the exit code."""
     parser = argparse.ArgumentParser(prog="make try", description=__doc__)
     parser.add_argument("--remove", action="store_true", help="remove the container and .try")
     parser.add_argument("--port", type=int, default=PORT, help="where vLLM listens on loopback")
-    chosen = parser.parse_args(arguments)
+    parser.add_argument("--name", default=TRY_NAME, help="another container, beside that of others")
+    given = parser.parse_args(arguments)
+    chosen = Rehearsal(given.name, given.port)
     try:
-        return remove() if chosen.remove else rehearse(chosen.port)
+        return remove(chosen) if given.remove else rehearse(chosen)
     except StepFailed as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
@@ -49,42 +67,58 @@ def main(arguments: Sequence[str]) -> int:
         return 130
 
 
-def remove() -> int:
-    """Remove the container and the folder of `make try`; the caches stay."""
-    Host(engines.find(), TRY_NAME).remove()
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    print(f"Removed the container {TRY_NAME} and {FOLDER.name}. {CACHE.name} has the caches.")
+def remove(chosen: Rehearsal) -> int:
+    """Remove the container and the folder of a rehearsal; the caches stay."""
+    Host(engines.find(), chosen.name).remove()
+    shutil.rmtree(chosen.folder, ignore_errors=True)
+    folder = chosen.folder.relative_to(ROOT)
+    print(f"Removed the container {chosen.name} and {folder}. {CACHE.name} has the caches.")
     return 0
 
 
-def rehearse(port: int) -> int:
+def rehearse(chosen: Rehearsal) -> int:
     """Set up, converge twice, ask, and report. Return 0 only if all of it is as it should be."""
     stages = Stages()
+    host, upstreams = set_up(chosen, stages)
+    first, second = converge_twice(chosen, host, upstreams, stages)
+    with stages.stage("question", f"Asking it: {cpu.question}"):
+        answer = ask(f"http://127.0.0.1:{chosen.port}", cpu.question)
+    complaints = judge(second, answer)
+    summary = summarise(stages, first, second, answer, smoke_figures(host), complaints)
+    (chosen.folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+    print(report(summary, host, chosen))
+    print(table({**stages.seconds, "in all": sum(stages.seconds.values())}))
+    print(f"\nThe slowest operations of the first run\n{table(slowest(first))}")
+    return 1 if complaints else 0
+
+
+def set_up(chosen: Rehearsal, stages: Stages) -> tuple[Host, Upstreams]:
+    """Return the booted container and what it is converged from."""
     engine = engines.find()
-    refuse_taken_port(port, hosts.find(engine, TRY_NAME))
+    refuse_taken_port(chosen.port, hosts.find(engine, chosen.name))
     with stages.stage("image", "Building the stand-in's image, unless it is cached"):
         engine, image_name = image.ensure(engine, CACHE)
     with stages.stage("upstreams", "Making the upstreams' stand-ins, unless they are cached"):
         upstreams = stand_in.prepare(CACHE)
-    with stages.stage("boot", f"Booting {TRY_NAME} with systemd ({engine})"):
-        host = hosts.find(engine, TRY_NAME, image_name)
-        host = host or hosts.boot(engine, image_name, TRY_NAME)
-    with upstreams.serve(FOLDER / "upstreams") as served, managed(host) as (reached, _):
-        data = {**served, "port": port}
-        _remember(host, data)
+    with stages.stage("boot", f"Booting {chosen.name} with systemd ({engine})"):
+        host = hosts.find(engine, chosen.name, image_name)
+        host = host or hosts.boot(engine, image_name, chosen.name)
+    return host, upstreams
+
+
+def converge_twice(
+    chosen: Rehearsal, host: Host, upstreams: Upstreams, stages: Stages
+) -> tuple[Run, Run]:
+    """Return what the two runs came to; their logs lie in the rehearsal's folder."""
+    folder = chosen.folder
+    with upstreams.serve(folder / "upstreams") as served, managed(host) as (reached, _):
+        data = {**served, "port": chosen.port}
+        _remember(folder, host, data)
         with stages.stage("converge", f"Converging {reached.address} with deploy.py"):
-            first = _converge(reached, data, "converge")
+            first = _converge(reached, data, folder / "converge.log")
         with stages.stage("second run", "Converging it again: nothing may change"):
-            second = _converge(reached, data, "second-run")
-    with stages.stage("question", f"Asking it: {cpu.question}"):
-        answer = ask(f"http://127.0.0.1:{port}", cpu.question)
-    complaints = judge(second, answer)
-    summary = summarise(stages, first, second, answer, smoke_figures(host), complaints)
-    (FOLDER / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
-    print(report(summary, host, port))
-    print(table({**stages.seconds, "in all": sum(stages.seconds.values())}))
-    print(f"\nThe slowest operations of the first run\n{table(slowest(first))}")
-    return 1 if complaints else 0
+            second = _converge(reached, data, folder / "second-run.log")
+    return first, second
 
 
 def refuse_taken_port(port: int, host: Host | None) -> None:
@@ -168,14 +202,13 @@ def slowest(run: Run, count: int = 5) -> dict[str, float]:
     return dict(ranked[:count])
 
 
-def _remember(host: Host, data: Mapping[str, object]) -> None:
-    FOLDER.mkdir(exist_ok=True)
+def _remember(folder: Path, host: Host, data: Mapping[str, object]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     content = json.dumps({"address": host.address, "data": dict(data)}, indent=2)
-    (FOLDER / "stand-in.json").write_text(content)
+    (folder / "stand-in.json").write_text(content)
 
 
-def _converge(host: Host, data: Mapping[str, object], name: str) -> Run:
-    log = FOLDER / f"{name}.log"
+def _converge(host: Host, data: Mapping[str, object], log: Path) -> Run:
     run = pyinfra_run.run(host, data, show=True, log=log)
     if run.code:
         raise StepFailed(
@@ -186,7 +219,7 @@ def _converge(host: Host, data: Mapping[str, object], name: str) -> Run:
     return run
 
 
-def report(summary: Mapping[str, Any], host: Host, port: int) -> str:
+def report(summary: Mapping[str, Any], host: Host, chosen: Rehearsal) -> str:
     """Return what a person is told at the end."""
     inside = f"{host.engine.program} exec -it {host.name}"
     changes = summary["changes"]
@@ -201,10 +234,10 @@ First run: {len(changes["first"])} operations changed something; second run: \
 Smoke check: {smoke_line}
 
 Where to look
-  API            http://127.0.0.1:{port}/v1
+  API            http://127.0.0.1:{chosen.port}/v1
   journal        {inside} journalctl --unit vllm.service --follow
   configuration  {inside} ls /etc/vllm-g5g
-  this summary   {FOLDER.name}/summary.json
+  this summary   {chosen.folder.relative_to(ROOT)}/summary.json
 Remove it all: make clean-try
 """
 

@@ -1,10 +1,11 @@
 """A known token and the API key, looked for in all that the product shows, sends and keeps.
 
 The host is reached over Systems Manager, so that the record of API calls is searched too. The tests
-stand in their order: the last two break what serves and take the secrets away again.
+stand in their order: the last ones break what serves, take the secrets away again, and rehearse.
 """
 
 import json
+import shutil
 import subprocess
 import sys
 from base64 import b64encode
@@ -23,6 +24,7 @@ from tests.container import pyinfra_run, traces
 from tests.container.host import Host
 from tests.container.managed import managed
 from tests.container.pyinfra_run import INVENTORY, ROOT
+from tests.container.rehearsal import Rehearsal
 from tests.container.stand_in import StandIn
 from tests.secret.metadata import metadata_service
 from tests.secret.secrets_manager import REGION, secrets_manager
@@ -208,6 +210,25 @@ def test_a_run_that_fails_shows_its_reason_and_no_secret(
 def test_a_run_that_takes_them_away_shows_nothing_and_leaves_nothing(planted: Planted) -> None:
     text = planted.shown(*CONVERGE, *LOUD, hf_token_source="none", api_key="auto")
     assert planted.leaked(text) == []
+    found = traces.take(planted.host, planted.secrets, planted.since, PRINTING)
+    assert (found.files, found.arguments, found.core_limits, found.commands) == ({}, [], {}, [])
+
+
+def test_a_try_keeps_what_is_in_its_environment_to_itself(
+    planted: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rehearsal = Rehearsal(planted.host.name, int(str(planted.stand_in.data["port"])))
+    for variable, secret in zip(("HF_TOKEN", "VLLM_API_KEY"), planted.secrets, strict=True):
+        monkeypatch.setenv(variable, secret)
+    words = ("--name", rehearsal.name, "--port", str(rehearsal.port))
+    try:
+        text = planted.shown("tests.container.rehearsal", *words)
+        kept = {path: path.read_bytes() for path in rehearsal.folder.rglob("*") if path.is_file()}
+    finally:
+        shutil.rmtree(rehearsal.folder, ignore_errors=True)
+    assert "Verdict: all is well" in text
+    assert {"converge.log", "summary.json"} <= {path.name for path in kept}
+    assert planted.leaked(text + b"".join(kept.values()).decode(errors="replace")) == []
     found = traces.take(planted.host, planted.secrets, planted.since, PRINTING)
     assert (found.files, found.arguments, found.core_limits, found.commands) == ({}, [], {}, [])
 
