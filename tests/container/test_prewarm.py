@@ -24,6 +24,7 @@ def of_unit(host: StandIn, unit: str, name: str) -> str:
 
 
 def test_the_first_start_has_read_packages_and_checkpoint(host: StandIn) -> None:
+    host.run(f"systemctl stop {SERVER} {UNIT} && rm -f {RECORD} && systemctl start {SERVER}")
     found = record(host)
     assert found["machine"] == host.run("cat /etc/machine-id")
     assert [path.rpartition("/")[2] for path in found["directories"]] == ["torch", "vllm", "tiny"]
@@ -32,6 +33,7 @@ def test_the_first_start_has_read_packages_and_checkpoint(host: StandIn) -> None
 
 
 def test_it_is_taken_away_and_comes_back_beside_a_server_that_goes_on(host: StandIn) -> None:
+    assert host.converge().code == 0
     serving = of_unit(host, SERVER, "InvocationID")
     foretold, off = host.plan(prewarm=False), host.converge(prewarm=False)
     assert off.code == 0, off.log[-4000:]
