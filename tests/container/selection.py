@@ -48,6 +48,7 @@ DEFAULT = {
         "key emptied",
         "test_a_key_is_rotated_by_its_generation_alone",
         "test_a_fetch_that_fails_names_the_remedy_and_leaves_no_token",
+        "it was fetched",
     ),
     "test_service.py": (
         "unit edited",
