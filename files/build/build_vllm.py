@@ -144,7 +144,8 @@ def main(path):
     if os.path.exists(spec["stamp"]):
         os.remove(spec["stamp"])
     pip(spec, "install", "--no-deps", "--no-index", "--force-reinstall", "--quiet", made["path"])
-    checked = check(spec["python"], spec["version"], spec["check"])
+    torch = spec["inputs"]["compiled"]["torch"]
+    checked = check(spec["python"], spec["version"], torch, spec["check"])
     outputs = {
         "version": spec["version"],
         "commit": made["commit"],

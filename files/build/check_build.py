@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 IDENTITY = "import json, vllm; print(json.dumps([vllm.__version__, vllm.__path__[0]]))"
+TORCH = "import json, torch; print(json.dumps([torch.__version__, torch.cuda.get_arch_list()]))"
 # torch first: the extensions link to its libraries and do not know where they lie.
 IMPORTS = """
 import importlib, json, sys, torch
@@ -53,6 +54,15 @@ def check_identity(python, version):
     if found != version:
         sys.exit(f"installed vLLM says that it is {found}, wanted {version}")
     return package
+
+
+def check_torch(python, version, target):
+    """The host's torch must be what it was before: nothing of this was made for another."""
+    found, architectures = ask(python, TORCH)
+    if found != version:
+        sys.exit(f"torch is {found} after the installation, it was {version} before")
+    if target is not None and target not in architectures:
+        sys.exit(f"torch has code for {', '.join(architectures) or 'no GPU'}, wanted {target}")
 
 
 def check_artifacts(package, patterns):
@@ -108,33 +118,40 @@ def check_attention(python, probe, package):
     return found["compared"]
 
 
-def check(python, version, wanted):
+def unchecked(wanted):
+    """Return what this host cannot show, in words."""
+    missing = []
+    if wanted["target"] is None:
+        missing.append("code for a GPU")
+    elif not os.path.exists(wanted["cuobjdump"]):
+        missing.append(f"code for {wanted['target']} (no {wanted['cuobjdump']})")
+    if not wanted["gpu"]:
+        missing.append("a product on the GPU")
+    if not wanted["attention"]:
+        missing.append("attention against torch")
+    return missing
+
+
+def check(python, version, torch, wanted):
     """Return what was checked and found, for the stamp; exit with the reason where it is bad.
 
+    + version, torch: what the installed vLLM and torch must call themselves
     + artifacts, extensions: file patterns in the package, modules to import
     + cuobjdump, target, kernels: NVIDIA's tool, "sm_75", patterns of the libraries with kernels
     + attention: folder of the probe, capability and limit in bytes; None where not scarce
-    + gpu: whether there is one. What cannot be checked without is listed as unchecked
+    + gpu: whether there is one
     """
     package = check_identity(python, version)
+    check_torch(python, torch, wanted["target"])
     found = {
         "artifacts": check_artifacts(package, wanted["artifacts"]),
         "extensions": check_extensions(python, wanted["extensions"]),
     }
-    unchecked = []
-    if wanted["target"] is None:
-        unchecked.append("code for a GPU")
-    elif os.path.exists(wanted["cuobjdump"]):
-        paths = (wanted["cuobjdump"], wanted["target"], package, wanted["kernels"])
-        found["code"] = check_code(*paths)
-    else:
-        unchecked.append(f"code for {wanted['target']} (no {wanted['cuobjdump']})")
+    if wanted["target"] is not None and os.path.exists(wanted["cuobjdump"]):
+        where = (package, wanted["kernels"])
+        found["code"] = check_code(wanted["cuobjdump"], wanted["target"], *where)
     if wanted["gpu"]:
         found["product_error"] = check_product(python)
-    else:
-        unchecked.append("a product on the GPU")
     if wanted["attention"]:
         found["attention"] = check_attention(python, wanted["attention"], package)
-    else:
-        unchecked.append("attention against torch")
-    return {**found, "unchecked": unchecked}
+    return {**found, "unchecked": unchecked(wanted)}

@@ -80,6 +80,9 @@ KEPT = {
     "a distribution of the operator's": (
         f"mkdir -p {MINE} && printf 'Name: mine\\nVersion: 1\\n' >{MINE}/METADATA"
     ),
+    "a newer release of a package": (
+        "sed -i '/^Package: libnuma1$/,/^$/s/^Version: .*/Version: 99.0-1/' /var/lib/dpkg/status"
+    ),
     "a build's own objects": f"mkdir -p {TREE}/build && touch {TREE}/build/kernel.o",
 }
 
