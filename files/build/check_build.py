@@ -12,7 +12,11 @@ import subprocess
 import sys
 
 IDENTITY = "import json, vllm; print(json.dumps([vllm.__version__, vllm.__path__[0]]))"
-TORCH = "import json, torch; print(json.dumps([torch.__version__, torch.cuda.get_arch_list()]))"
+# By metadata, as the version before was read: torch's own word may have another suffix.
+TORCH = """
+import importlib.metadata, json, torch
+print(json.dumps([importlib.metadata.version("torch"), torch.cuda.get_arch_list()]))
+"""
 # torch first: the extensions link to its libraries and do not know where they lie.
 IMPORTS = """
 import importlib, json, sys, torch

@@ -7,7 +7,6 @@ import pytest
 from files.build.check_build import check
 
 TORCH = """
-__version__ = "2.12.0+cu132"
 class cuda:
     get_arch_list = staticmethod(lambda: ["sm_75", "sm_80"])
 """
@@ -32,10 +31,17 @@ def site(tmp_path, monkeypatch):
     (package / "core.py").write_text("")
     (package / "_C.abi3.so").write_bytes(b"code")
     (tmp_path / "torch.py").write_text(TORCH)
+    installs_torch(tmp_path, "2.12.0+cu132")
     lists(tmp_path, "sm_75")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     return tmp_path
+
+
+def installs_torch(site, version):
+    metadata = site / "torch-2.dist-info" / "METADATA"
+    metadata.parent.mkdir(exist_ok=True)
+    metadata.write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")
 
 
 def lists(site, target):
@@ -63,10 +69,6 @@ def test_a_toolkit_without_the_tool_is_no_fault_and_said(site):
     assert "code for sm_75 (no /nowhere/cuobjdump)" in found["unchecked"]
 
 
-def another_torch(site):
-    (site / "torch.py").write_text(TORCH.replace("2.12.0", "2.13.0"))
-
-
 def torch_without_the_gpu(site):
     (site / "torch.py").write_text(TORCH.replace('"sm_75", ', ""))
 
@@ -81,7 +83,7 @@ FAULTS = {
         "installed vLLM says that it is 0.31.0, wanted 0.32.0",
     ),
     "another torch": (
-        another_torch,
+        lambda site: installs_torch(site, "2.13.0+cu132"),
         r"torch is 2\.13\.0\+cu132 after the installation, it was 2\.12\.0\+cu132 before",
     ),
     "a torch without the GPU": (torch_without_the_gpu, "torch has code for sm_80, wanted sm_75"),
