@@ -11,10 +11,17 @@ FORMAT = "${Package}\t${db:Status-Status}\t${db:Status-Eflag}\t${Version}\n"
 SETTLED = {"installed", "not-installed", "config-files"}
 # dpkg keeps numbered journals here; one that remains means that it was killed.
 JOURNALS = "/var/lib/dpkg/updates"
-CHECK = ["apt-get", "-o=Debug::NoLocking=1", "check"]
-# root's apt writes its caches anew where they are stale, and a question must not write; nobody's
-# reads them where they are good, four times as fast as doing without.
-NOBODY = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+# Only what is installed is asked about: without lists and caches apt reads dpkg's status alone, which
+# takes a fifteenth of the time, and as root it would write its caches anew where they are stale.
+CHECK = [
+    "apt-get",
+    "-o=Debug::NoLocking=1",
+    "-o=Dir::Etc::SourceList=/dev/null",
+    "-o=Dir::Etc::SourceParts=/dev/null",
+    "-o=Dir::Cache::pkgcache=",
+    "-o=Dir::Cache::srcpkgcache=",
+    "check",
+]
 
 
 def known():
@@ -26,7 +33,7 @@ def known():
 def unmet():
     """Return the packages whose dependencies are not there: apt refuses all work until they are."""
     plain = os.environ | {"LC_ALL": "C"}
-    done = subprocess.run(CHECK, capture_output=True, text=True, env=plain, cwd="/", **NOBODY)
+    done = subprocess.run(CHECK, capture_output=True, text=True, env=plain)
     return sorted(set(re.findall(r"^ (\S+) : (?:Pre)?Depends:", done.stdout, re.MULTILINE)))
 
 
