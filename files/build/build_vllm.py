@@ -137,13 +137,27 @@ def wheel_of(spec, commit):
     return known
 
 
+def forget_unrecorded():
+    """Drop what is left of an installation without RECORD: pip refuses to replace such a one."""
+    for site in sys.path:
+        for directory in glob.glob(os.path.join(glob.escape(site), "vllm-*.dist-info")):
+            if not os.path.exists(os.path.join(directory, "RECORD")):
+                say(f"{directory} has no RECORD; what it has installed is overwritten, not removed")
+                shutil.rmtree(directory)
+
+
+def install(spec, wheel):
+    forget_unrecorded()
+    pip(spec, "install", "--no-deps", "--no-index", "--force-reinstall", "--quiet", wheel)
+
+
 def main(path):
     spec = read_json(path)
     started = time.time()
     made = wheel_of(spec, commit_of(spec["tree"]))
     if os.path.exists(spec["stamp"]):
         os.remove(spec["stamp"])
-    pip(spec, "install", "--no-deps", "--no-index", "--force-reinstall", "--quiet", made["path"])
+    install(spec, made["path"])
     torch = spec["inputs"]["compiled"]["torch"]
     checked = check(spec["python"], spec["version"], torch, spec["check"])
     outputs = {

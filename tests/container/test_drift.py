@@ -46,6 +46,10 @@ DRIFTS = {
     "tree deleted": (f"rm -rf {TREE}", (SOURCE,)),
     "locked distribution removed": (f"rm -r {SITE}/einops*", (LOCK,)),
     "library deleted": (f"rm {SITE}/vllm/_C.abi3.so", (BUILD, SERVED, SMOKE)),
+    "record of the installation deleted": (
+        f"rm {SITE}/vllm-*.dist-info/RECORD",
+        (BUILD, SERVED, SMOKE),
+    ),
     "stamp deleted": (f"rm {STATE}/build.json", (BUILD, SERVED, SMOKE)),
     "weights cut short": (
         f"truncate --size=-1 {STATE}/models/tiny/model.safetensors",
