@@ -23,11 +23,11 @@ def program(
     Where the interpreter is given by its path and there is none, the answer is null.
     """
     source = QuoteString((FILES / folder / file_name).read_text())
-    run = StringCommand(
-        *(QuoteString(interpreter), "-I", "-c", source, *map(QuoteString, map(str, arguments)))
-    )
+    words = (source, *map(QuoteString, map(str, arguments)))
     if interpreter == "python3":
-        return run
+        # A program that takes nothing from site-packages starts a third faster without them.
+        return StringCommand("python3", "-I", "-S", "-c", *words)
+    run = StringCommand(QuoteString(interpreter), "-I", "-c", *words)
     absent = StringCommand("[", "!", "-x", QuoteString(interpreter), "]")
     return StringCommand("if", absent, "; then", "echo null", "; else", run, "; fi")
 
