@@ -1,5 +1,6 @@
 """The AWS API of one account: Systems Manager, EC2 and KMS, with patience and readable errors."""
 
+import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -169,6 +170,9 @@ class Account:
                     user_agent_extra="pyinfra-ssm",
                 )
                 self._clients[service] = self._session.client(service, config=config)
+                # What botocore has read of a service stays for good. Left to the collector, it is
+                # walked through in the run and three times at its exit: 0.6 s of it (measured).
+                gc.freeze()
             return self._clients[service]
 
 
