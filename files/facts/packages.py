@@ -11,8 +11,8 @@ FORMAT = "${Package}\t${db:Status-Status}\t${db:Status-Eflag}\t${Version}\n"
 SETTLED = {"installed", "not-installed", "config-files"}
 # dpkg keeps numbered journals here; one that remains means that it was killed.
 JOURNALS = "/var/lib/dpkg/updates"
-# Only what is installed is asked about: without lists and caches apt reads the status of dpkg alone.
-# That takes a fifteenth of the time, and apt as root would write its caches anew where they are old.
+# Only what is installed is asked about: without lists and caches apt reads the status of dpkg,
+# which takes a fifteenth of the time. As root it would also write its caches anew where old.
 CHECK = [
     "apt-get",
     "-o=Debug::NoLocking=1",
