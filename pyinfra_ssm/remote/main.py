@@ -16,7 +16,7 @@ from typing import Any
 from pyinfra_ssm.remote.commands import READ_SIZE, Command
 from pyinfra_ssm.remote.files import Incoming, Outgoing, describe_failure
 from pyinfra_ssm.remote.framing import CHUNK, Decoder, Frame, FramingError, Kind, armour
-from pyinfra_ssm.remote.surroundings import describe, settle
+from pyinfra_ssm.remote.surroundings import describe, settle, step_aside
 
 # Output that waits for the terminal. Beyond it nothing more is read from commands and files.
 OUTBOX_LIMIT = 4 * CHUNK
@@ -287,6 +287,7 @@ class Program:
 
 
 def main() -> None:
+    step_aside()
     hello = describe()
     settle()
     program = Program(0, 1)

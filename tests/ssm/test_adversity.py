@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pyinfra_ssm._errors import SessionEnded
 from pyinfra_ssm._session_transport import SessionTransport
 from pyinfra_ssm._transport import Ending, Request
 from pyinfra_ssm.emulator import DEFAULT_ID, Instance
@@ -40,6 +41,21 @@ def test_a_socket_that_is_cut_while_a_command_runs_is_replaced(
     assert running.finish(lambda _, data: output.append(data)) == Ending(0)
     assert b"".join(output) == b"before\nafter\n"
     assert [call["action"] for call in host.emulator.calls].count("ResumeSession") >= 1
+
+
+def test_a_session_that_the_service_ends_takes_its_command_along(
+    start: Start, tmp_path: Path
+) -> None:
+    host = start()
+    fifo = tmp_path / "fifo"
+    host.run(f"mkfifo {fifo}")
+    running = host.transport.begin(Request(f"exec 3>{fifo}; sleep 1000"))
+    with fifo.open("rb") as reader:  # which waits for the command to open it
+        (session,) = host.emulator.sessions
+        host.transport._account.terminate_session(session["session_id"])
+        assert reader.read() == b""
+    with pytest.raises(SessionEnded, match="the service closed the session"):
+        running.finish(lambda *_: None)
 
 
 def test_a_service_that_passes_small_frames_only_gets_small_frames(

@@ -63,7 +63,9 @@ class Terminal:
         return self._frames.pop(0)
 
     def hang_up(self) -> None:
-        os.close(self._near)
+        if self._near >= 0:
+            os.close(self._near)
+        self._near = -1
 
 
 @pytest.fixture
@@ -76,8 +78,8 @@ def serving() -> Iterator[Any]:
     assert hello.kind == Kind.HELLO
     terminal.hello = json.loads(hello.body)
     yield terminal
-    terminal.process.kill()
-    terminal.process.wait()
+    terminal.hang_up()
+    terminal.process.wait(LIMIT)
 
 
 def run(terminal: Terminal, ident: int, command: str) -> None:
@@ -116,6 +118,20 @@ def test_a_hang_up_ends_it_and_what_it_runs(serving: Any, tmp_path: Path) -> Non
     # The reader sees the end of the pipe once the last writer, the command's shell, is gone.
     assert not Path(f"/proc/{running}/cwd").exists()
     assert not survivor.exists()
+
+
+def test_a_session_whose_leader_is_killed_takes_its_commands_along(
+    serving: Any, tmp_path: Path
+) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    run(serving, 1, f"exec 3>{fifo}; sleep 1000")
+    with fifo.open("rb") as reader:  # which waits for the command to open it
+        serving.process.kill()  # as the agent does, before it closes the terminal
+        serving.hang_up()
+        ready, _, _ = select.select([reader], [], [], LIMIT)
+        assert ready, "the command runs on"
+        assert reader.read() == b""
 
 
 def test_a_hang_up_in_the_middle_of_a_file_leaves_no_part_of_it(
