@@ -42,6 +42,11 @@ class MessageType(StrEnum):
     START_PUBLICATION = "start_publication"  # service
 
 
+# The reference plug-in exempts these two from every check, so the service may leave fields empty:
+# https://github.com/aws/session-manager-plugin/blob/mainline/src/message/messageparser.go
+_UNCHECKED = {MessageType.PAUSE_PUBLICATION, MessageType.START_PUBLICATION}
+
+
 class PayloadType(IntEnum):
     """What the payload of a stream frame holds; frames of other types carry NONE."""
 
@@ -107,8 +112,11 @@ class AgentMessage:
     def is_intact(self) -> bool:
         """Whether the payload has the digest that its sender wrote beside it.
 
-        The agent does not look (recorded: it runs input with a wrong digest); a client should.
+        The agent does not look (recorded: it runs input with a wrong digest); a client should, but
+        no more strictly than the reference plug-in, which takes no payload as it comes.
         """
+        if not self.payload or self.message_type in _UNCHECKED:
+            return True
         return hashlib.sha256(self.payload).digest() == self.digest
 
     def encode(self) -> bytes:
@@ -134,12 +142,13 @@ class AgentMessage:
         length, name, version, created, sequence, flags, ident, digest, kind, size = (
             _HEADER.unpack_from(raw)
         )
-        if length != _HEADER_LENGTH:
+        message_type = _decode_type(name)
+        if length != _HEADER_LENGTH and message_type not in _UNCHECKED:
             raise ProtocolError(f"header length {length}; known agents send {_HEADER_LENGTH}")
-        if size != len(raw) - _HEADER.size:
+        if size != len(raw) - _HEADER.size and message_type not in _UNCHECKED:
             raise ProtocolError(f"payload length {size}; {len(raw) - _HEADER.size} bytes follow")
         return cls(
-            message_type=_decode_type(name),
+            message_type=message_type,
             message_id=UUID(bytes=ident[8:] + ident[:8]),
             payload=raw[_HEADER.size :],
             sequence=sequence,

@@ -112,6 +112,25 @@ def test_what_breaks_the_layout_is_a_protocol_error(raw: bytes) -> None:
         AgentMessage.decode(raw)
 
 
+PAUSE = AgentMessage(MessageType.PAUSE_PUBLICATION, UUID(int=1), b"{}").encode()
+BARE = {
+    "no header length": bytes(4) + PAUSE[4:],
+    "no digest": PAUSE[:80] + bytes(32) + PAUSE[112:],
+    "no payload length": PAUSE[:116] + bytes(4) + PAUSE[120:],
+}
+
+
+@pytest.mark.parametrize("raw", BARE.values(), ids=BARE)
+def test_of_a_pause_only_the_type_counts(raw: bytes) -> None:
+    message = AgentMessage.decode(raw)
+    assert message.message_type == MessageType.PAUSE_PUBLICATION
+    assert message.is_intact
+
+
+def test_no_payload_needs_no_digest() -> None:
+    assert AgentMessage(MessageType.OUTPUT, UUID(int=1), digest=bytes(32)).is_intact
+
+
 def test_a_message_type_that_does_not_fit_is_refused_before_it_is_cut() -> None:
     with pytest.raises(ValueError, match="over 32 characters"):
         AgentMessage("x" * 33, UUID(int=1))
