@@ -43,7 +43,6 @@ UNSENT_LIMIT = 1 << 20
 # repeated before it is taken for a refusal.
 PROBE_PATIENCE = 3.0
 
-
 _ENCRYPTED = {PayloadType.OUTPUT, PayloadType.STDERR, PayloadType.EXIT_CODE}
 
 
@@ -80,7 +79,6 @@ class Channel:
         self._arriving = ReceiveWindow()
         self._request: HandshakeRequest | None = None
         self._cipher: Cipher | None = None
-        self.is_paused = False
         self._probe: _Probe | None = None
 
     # Calls of the owner
@@ -89,7 +87,7 @@ class Channel:
         """Start on a new socket: say who we are, and repeat whatever the old one may have lost."""
         opening = OpenDataChannel(token, request_id=self._new_id(), client_id=self._client_id)
         self._outbox = [opening.encode()]
-        self.is_paused = False  # a pause belongs to the socket that it came on
+        self.window.is_paused = False  # a pause belongs to the socket that it came on
         events = self._give_up_probe(now)
         self.window.expire_all(now)
         self._fill_window(now)
@@ -151,16 +149,11 @@ class Channel:
             case MessageType.CHANNEL_CLOSED:
                 return self._close(ClosingNotice.decode(message.payload))
             case MessageType.PAUSE_PUBLICATION:
-                self.is_paused = True
+                self.window.is_paused = True
                 return [PublicationPaused()]
             case MessageType.START_PUBLICATION:
-                self.is_paused = False
-                self.window.expire_all(now)
-                self._fill_window(now)
-                return [PublicationStarted()]
-        # The reference plug-in takes no notice either:
-        # https://github.com/aws/session-manager-plugin/blob/mainline/src/datachannel/streaming.go
-        return []
+                return self._end_pause(now)
+        return []  # of a later service; the reference plug-in takes no notice either
 
     def data_to_send(self) -> list[bytes | str]:
         """Return what to write to the socket: a str as one text frame, bytes as a binary one."""
@@ -169,7 +162,7 @@ class Channel:
 
     def deadline(self) -> float | None:
         """Return when handle_deadline() is next due, or None."""
-        if self.state is State.CLOSED or self.is_paused:
+        if self.state is State.CLOSED:
             return None
         resend = self.window.deadline()
         patience = self._probe.patience_ends if self._probe else None
@@ -189,7 +182,7 @@ class Channel:
     # Sending
 
     def _fill_window(self, now: float) -> None:
-        if self.state is not State.RUNNING or self.is_paused or self._probe:
+        if self.state is not State.RUNNING or self._probe:
             return
         while self._unsent and self.window.has_room(self._next_sequence):
             payload = bytes(self._unsent[: self.payload_size])
@@ -227,9 +220,18 @@ class Channel:
 
     # Receiving
 
+    def _end_pause(self, now: float) -> list[Event]:
+        """Go on as before, at the service's word or with the first frame of the agent."""
+        if not self.window.is_paused:
+            return []
+        self.window.is_paused = False
+        self.window.expire_all(now)
+        self._fill_window(now)
+        return [PublicationStarted()]
+
     def _receive_acknowledgement(self, message: AgentMessage, now: float) -> list[Event]:
         sequence = Acknowledgement.decode(message.payload).sequence
-        events: list[Event] = []
+        events = self._end_pause(now)
         known = self.window.acknowledge(sequence, now)
         if known and self._probe and self._probe.sequence == sequence:
             self.payload_size = len(self._probe.large)
@@ -241,12 +243,12 @@ class Channel:
     def _receive_stream(self, message: AgentMessage, now: float) -> list[Event]:
         if message.sequence < 0:
             raise ProtocolError(f"output has the sequence number {message.sequence}")
+        events = self._end_pause(now)
         if not self._arriving.has_room(message.sequence):
-            return []
+            return events
         acknowledgement = Acknowledgement.of(message)
         frame = acknowledgement.frame(self._new_id(), self._created(now))
         self._outbox.append(frame.encode())  # repeats too: our acknowledgement was lost
-        events: list[Event] = []
         for turn in self._arriving.take(message):
             events += self._deliver(turn, now)
         return events

@@ -6,7 +6,9 @@ outstanding (https://github.com/aws/amazon-ssm-agent/issues/274): all that is du
 and nothing is ever dropped, because no more is sent than the window holds.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from pyinfra_ssm._messages import AgentMessage
 
@@ -53,9 +55,16 @@ class _Sent:
 
 
 class SendWindow:
-    """Frames under way, in order of their sequence numbers."""
+    """Frames under way, in order of their sequence numbers.
+
+    While it `is_paused`, because the agent is away, one frame is: the oldest, or a new one. Its
+    acknowledgement tells of the end of a pause that nobody else announces: the reference plug-in
+    takes no notice of pauses, so nobody knows that the service always ends them
+    (https://github.com/aws/session-manager-plugin/blob/mainline/src/datachannel/streaming.go).
+    """
 
     def __init__(self) -> None:
+        self.is_paused = False
         self.round_trip = RoundTripTime()
         self.limit = FIRST_WINDOW  # bytes
         self._sent: dict[int, _Sent] = {}
@@ -69,6 +78,8 @@ class SendWindow:
         """Whether one more frame may go; the span counts, since the peer keeps what is ahead."""
         if not self._sent:
             return True
+        if self.is_paused:
+            return False
         return self._bytes < self.limit and next_sequence - next(iter(self._sent)) < MOST_FRAMES
 
     def add(self, message: AgentMessage, now: float) -> bytes:
@@ -96,11 +107,11 @@ class SendWindow:
         return True
 
     def deadline(self) -> float | None:
-        return min((sent.due for sent in self._sent.values()), default=None)
+        return min((sent.due for sent in self._repeatable()), default=None)
 
     def take_due(self, now: float) -> list[bytes]:
         """Return every frame that is due again, oldest first, and set its next time."""
-        due = [sent for sent in self._sent.values() if sent.due <= now]
+        due = [sent for sent in self._repeatable() if sent.due <= now]
         for sent in due:
             sent.again = True
             sent.timeout = min(sent.timeout * 2, LONGEST_TIMEOUT)
@@ -109,6 +120,9 @@ class SendWindow:
             self.limit = max(self.limit // 2, SMALLEST_WINDOW)
             self._shrunk_at = now
         return [sent.raw for sent in due]
+
+    def _repeatable(self) -> Iterator[_Sent]:
+        return islice(self._sent.values(), 1 if self.is_paused else None)
 
     def expire_all(self, now: float) -> None:
         """Make everything due: whatever was on the old socket is lost."""

@@ -225,7 +225,7 @@ class Session:
         if unasked and len(unasked) <= self._channel.room:
             self._channel.send(unasked, now)
         unacknowledged = len(self._channel.window) > 0
-        match self._liveness.verdict(now, unacknowledged, self._channel.is_paused):
+        match self._liveness.verdict(now, unacknowledged, self._channel.window.is_paused):
             case Verdict.PING:
                 self._socket.ping()
             case Verdict.SOCKET_DEAD:

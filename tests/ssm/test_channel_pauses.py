@@ -2,30 +2,56 @@
 
 import json
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from pyinfra_ssm._channel import DEFAULT_PAYLOAD_SIZE, PROBE_PATIENCE
 from pyinfra_ssm._events import ProbeAnswered, PublicationPaused, PublicationStarted
 from pyinfra_ssm._messages import AgentMessage, MessageType
-from tests.ssm.agent_end import from_service
+from pyinfra_ssm._payloads import Acknowledgement
+from tests.ssm.agent_end import from_service, output
 from tests.ssm.channels import acknowledge, running_channel, sent_input
 
+PAUSE = from_service(MessageType.PAUSE_PUBLICATION)
+START = from_service(MessageType.START_PUBLICATION)
 
-def test_nothing_is_sent_between_pause_and_start_publication() -> None:
+
+def test_between_pause_and_start_only_the_oldest_frame_is_repeated() -> None:
     channel = running_channel()
-    channel.send(b"before", now=0.0)
-    before = sent_input(channel)
-    pause = from_service(MessageType.PAUSE_PUBLICATION)
-    assert channel.receive(pause, 0.1) == [PublicationPaused()]
+    channel.send(b"x" * 2 * DEFAULT_PAYLOAD_SIZE, now=0.0)
+    oldest, newer = sent_input(channel)
+    assert channel.receive(PAUSE, 0.1) == [PublicationPaused()]
     channel.send(b"meanwhile", now=0.2)
-    assert channel.deadline() is None
     assert sent_input(channel) == []
-    start = from_service(MessageType.START_PUBLICATION)
-    assert channel.receive(start, 9.0) == [PublicationStarted()]
+    for _ in range(3):
+        due = channel.deadline()
+        assert due is not None
+        channel.handle_deadline(now=due)
+        assert sent_input(channel) == [oldest]
+    assert channel.receive(START, 9.0) == [PublicationStarted()]
     channel.handle_deadline(now=9.0)
-    assert {f.payload for f in sent_input(channel)} == {b"before", b"meanwhile"}
-    assert before[0].sequence == 0
+    assert [f.sequence for f in sent_input(channel)] == [2, oldest.sequence, newer.sequence]
+
+
+def test_a_pause_that_begins_on_a_quiet_channel_lets_one_frame_find_out_when_it_ends() -> None:
+    channel = running_channel()
+    channel.receive(PAUSE, 0.0)
+    channel.send(b"x" * 3 * DEFAULT_PAYLOAD_SIZE, now=0.1)
+    (first,) = sent_input(channel)
+    acknowledge(channel, first, now=7.0)
+    assert [f.sequence for f in sent_input(channel)] == [1, 2]
+
+
+def test_whatever_comes_from_the_agent_ends_a_pause() -> None:
+    for frame in (output(1, b"$ ").encode(), ACKNOWLEDGEMENT):
+        channel = running_channel()
+        channel.receive(PAUSE, 0.0)
+        assert PublicationStarted() in channel.receive(frame, 7.0)
+        assert not channel.window.is_paused
+
+
+ACKNOWLEDGEMENT = Acknowledgement(MessageType.INPUT, uuid4(), 0).frame(uuid4(), 0).encode()
 
 
 def test_a_new_socket_repeats_what_was_unacknowledged_under_its_old_number() -> None:
