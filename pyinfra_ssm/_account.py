@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyinfra_ssm._encryption import DATA_KEY_BYTES
@@ -95,17 +95,22 @@ class Account:
         )
         return Opening(answer["SessionId"], answer["TokenValue"], answer["StreamUrl"])
 
-    def resume_session(self, session_id: str) -> Opening | None:
-        """Return a new token and address; None if the session is over."""
+    def resume_session(self, opening: Opening) -> Opening | None:
+        """Return the session with a new token; None if it is over.
+
+        Its address may be left out: the reference plug-in goes on with the first one.
+        https://github.com/aws/session-manager-plugin/blob/mainline/src/sessionmanagerplugin/session/sessionhandler.go
+        """
         try:
-            answer = self.call("ssm", "resume_session", SessionId=session_id)
+            answer = self.call("ssm", "resume_session", SessionId=opening.session_id)
         except ServiceError as error:
             if error.code == "DoesNotExistException":
                 return None
             raise
         if not answer.get("TokenValue"):
             return None  # how the reference plug-in learns it
-        return Opening(session_id, answer["TokenValue"], answer["StreamUrl"])
+        url = answer.get("StreamUrl") or opening.url
+        return replace(opening, token=answer["TokenValue"], url=url)
 
     def terminate_session(self, session_id: str) -> None:
         self.call("ssm", "terminate_session", SessionId=session_id)

@@ -73,9 +73,9 @@ class Session:
         self._socket: Websocket | None = None
         self._liveness = Liveness(time.monotonic())
         self._wakeup = Wakeup()
-        self.session_id = opening.session_id
+        self._opening = opening
         _leaving.register(self)
-        self._thread = threading.Thread(target=self._run, args=(opening,), daemon=True)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     # For the threads that use it
@@ -149,7 +149,7 @@ class Session:
         _leaving.unregister(self)
         if not self._is_over_there:
             with contextlib.suppress(SSMError):
-                self._account.terminate_session(self.session_id)
+                self._account.terminate_session(self._opening.session_id)
         with self._changed:
             self._wakeup.close()
 
@@ -163,10 +163,10 @@ class Session:
 
     # The thread
 
-    def _run(self, opening: Opening) -> None:
+    def _run(self) -> None:
         reason: SSMError = SessionEnded("closed by us")
         try:
-            self._live(opening)
+            self._live()
         except SSMError as error:
             reason = error
         except Exception as error:
@@ -179,9 +179,9 @@ class Session:
             if self._socket:
                 self._socket.close()
 
-    def _live(self, opening: Opening) -> None:
+    def _live(self) -> None:
         try:
-            self._connect(opening)
+            self._connect(self._opening)
         except SocketLost as error:
             self._trouble = str(error)
             self._reconnect()
@@ -253,7 +253,7 @@ class Session:
             self.ended = SessionEnded(event.output or "the service closed the session")
 
     def _fetch_key(self, key_id: str, now: float) -> None:
-        context = encryption_context(self.session_id, self._target)
+        context = encryption_context(self._opening.session_id, self._target)
         try:
             key = self._account.generate_data_key(key_id, context)
         except ServiceError as error:
@@ -268,6 +268,7 @@ class Session:
     def _connect(self, opening: Opening) -> None:
         if self._socket:
             self._socket.close()
+        self._opening = opening
         self._socket = Websocket(opening.url)
         now = time.monotonic()
         with self._changed:
@@ -283,7 +284,7 @@ class Session:
         give_up, delay = time.monotonic() + _RECONNECT_LIMIT, _FIRST_DELAY
         while not self._closing:
             try:
-                opening = self._account.resume_session(self.session_id)
+                opening = self._account.resume_session(self._opening)
                 if opening is None:
                     self._is_over_there = True
                     raise SessionEnded("the session ended while its connection was lost")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pyinfra_ssm import targets
-from pyinfra_ssm._account import Account, Waiting
+from pyinfra_ssm._account import Account, Opening, Waiting
 from pyinfra_ssm._errors import ServiceError
 from pyinfra_ssm._session import new_lock
 from pyinfra_ssm.emulator import DEFAULT_ID, Instance
@@ -40,12 +40,32 @@ def test_throttling_without_end_is_an_error(emulate: Emulate, patient: Patient) 
 
 def test_a_session_that_is_gone_cannot_be_resumed(emulate: Emulate, patient: Patient) -> None:
     emulate()
-    assert patient.resume_session("user-0123456789abcdef0") is None
+    assert patient.resume_session(Opening("user-0123456789abcdef0", "", "")) is None
     session = patient.start_session(
         DEFAULT_ID, "AWS-StartInteractiveCommand", {"command": ["true"]}
     )
     patient.terminate_session(session.session_id)
-    assert patient.resume_session(session.session_id) is None
+    assert patient.resume_session(session) is None
+
+
+class Terse(Patient):
+    def call(
+        self, service: str, action: str, repeatable: bool = True, **parameters: Any
+    ) -> dict[str, Any]:
+        """Leave the stream's address out where it is known, as the API's model allows."""
+        answer = super().call(service, action, repeatable, **parameters)
+        return answer if action == "start_session" else answer | {"StreamUrl": None}
+
+
+def test_a_resumed_session_keeps_its_address_if_none_is_given(emulate: Emulate) -> None:
+    emulate()
+    terse = Terse()
+    parameters = {"command": ["true"]}
+    session = terse.start_session(DEFAULT_ID, "AWS-StartInteractiveCommand", parameters)
+    resumed = terse.resume_session(session)
+    assert resumed is not None
+    assert (resumed.session_id, resumed.url) == (session.session_id, session.url)
+    assert resumed.token != session.token
 
 
 ERRORS = {
