@@ -7,15 +7,15 @@ The fact sends this module alone, so it imports nothing of ours. It asks for a c
 import argparse
 import glob
 import hashlib
+import http.client
 import json
 import os
 import re
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Collection
 from typing import Any
+from urllib.parse import urlsplit
 
 PROPERTIES = (
     *("LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "MainPID"),
@@ -114,8 +114,8 @@ def key_generation(path: str | None) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def chat(options: argparse.Namespace) -> urllib.request.Request:
-    """Return the request that asks one question."""
+def chat(options: argparse.Namespace) -> tuple[str, dict[str, str]]:
+    """Return body and headers of the request that asks one question."""
     body = {
         "model": options.model,
         "messages": [{"role": "user", "content": options.question}],
@@ -126,25 +126,28 @@ def chat(options: argparse.Namespace) -> urllib.request.Request:
     key = api_key(options.api_key_file)
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    url = f"{options.url}/v1/chat/completions"
-    return urllib.request.Request(url, json.dumps(body).encode(), headers)
+    return json.dumps(body), headers
 
 
 def ask(options: argparse.Namespace, timeout: float) -> dict[str, Any]:
     """Ask one question; return `status` (0: no answer at all), `text` and `error`."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    parts = urlsplit(options.url)
+    server = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
     try:
-        with opener.open(chat(options), timeout=timeout) as response:
-            answer = json.load(response)
-        text = answer["choices"][0]["message"]["content"] or ""
+        server.request("POST", f"{parts.path}/v1/chat/completions", *chat(options))
+        response = server.getresponse()
+        said = response.read()
+        if response.status != 200:
+            error = said[:400].decode(errors="replace")
+            return {"status": response.status, "text": "", "error": error}
+        text = json.loads(said)["choices"][0]["message"]["content"] or ""
         return {"status": 200, "text": text, "error": ""}
-    except urllib.error.HTTPError as error:
-        said = error.read(400).decode(errors="replace")
-        return {"status": error.code, "text": "", "error": said}
     except TimeoutError:
         return {"status": 0, "text": "", "error": "timed out"}
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError) as error:
         return {"status": 0, "text": "", "error": f"{error}"}
+    finally:
+        server.close()
 
 
 def state(options: argparse.Namespace) -> dict[str, Any]:
