@@ -16,6 +16,7 @@ from pyinfra_ssm._events import ChannelClosed, Event, ExitCodeReceived, OutputRe
 from pyinfra_ssm._host_program import BACKLOG_LIMIT, read_json
 from pyinfra_ssm._program import fetching_command
 from pyinfra_ssm._session import Session
+from pyinfra_ssm._starting import started
 from pyinfra_ssm._transport import SessionOptions
 from pyinfra_ssm.remote.framing import ArmourDecoder, Frame, FramingError, Kind
 
@@ -25,11 +26,15 @@ _PATIENCE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class FileRequest:
-    """A file of the host, read as `user` (None: root), and what becomes of its content."""
+    """A file of the host, read as `user` (None: root), and what becomes of its content.
+
+    `limit` is for all of it, in seconds; None for no limit.
+    """
 
     path: str
     user: str | None
     content: Arriving
+    limit: float | None = None
 
 
 class Printout:
@@ -80,13 +85,15 @@ def fetch(
 ) -> None:
     """Fetch a file of the host, or raise SSMError; `sudo`: the session's user is not root."""
     command = fetching_command(request.path, request.user, sudo, options.python)
-    parameters = {"command": [command], "separateOutputStream": ["True"]}
-    opening = account.start_session(target, options.bulk_document, parameters)
+    # As a public copy of the document allows ("true", "false"), and the agent's own tests write it:
+    # https://github.com/aws/amazon-ssm-agent/blob/mainline/agent/session/shell/shell_test.go
+    parameters = {"command": [command], "separateOutputStream": ["true"]}
     printout = Printout()
-    # Without its socket what is printed is lost, and the program is stuck.
-    session = Session(
-        account, target, opening, printout, DEFAULT_PAYLOAD_SIZE, outlives_socket=False
-    )
+    with started(account, target, options.bulk_document, parameters) as opening:
+        # Without its socket what is printed is lost, and the program is stuck.
+        session = Session(
+            account, target, opening, printout, DEFAULT_PAYLOAD_SIZE, outlives_socket=False
+        )
     try:
         while (frame := session.wait_for(printout.next_frame, _PATIENCE)).kind == Kind.CONTENT:
             request.content.add(frame.body)

@@ -73,7 +73,7 @@ class Session:
         self._socket: Websocket | None = None
         self._liveness = Liveness(time.monotonic())
         self._wakeup = Wakeup()
-        self._opening = opening
+        self.session_id, self._opening = opening.session_id, opening
         _leaving.register(self)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -149,7 +149,7 @@ class Session:
         _leaving.unregister(self)
         if not self._is_over_there:
             with contextlib.suppress(SSMError):
-                self._account.terminate_session(self._opening.session_id)
+                self._account.terminate_session(self.session_id)
         with self._changed:
             self._wakeup.close()
 
@@ -253,7 +253,7 @@ class Session:
             self.ended = SessionEnded(event.output or "the service closed the session")
 
     def _fetch_key(self, key_id: str, now: float) -> None:
-        context = encryption_context(self._opening.session_id, self._target)
+        context = encryption_context(self.session_id, self._target)
         try:
             key = self._account.generate_data_key(key_id, context)
         except ServiceError as error:

@@ -86,6 +86,18 @@ def test_a_download_whose_fast_way_is_closed_takes_the_slow_one(
     assert (tmp_path / "sink").read_bytes() == b"line\n" * 100_000
 
 
+def test_a_large_download_asks_for_separate_streams_as_the_document_allows(
+    start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(b"line\n" * 100_000)
+    host = start()
+    with (tmp_path / "sink").open("w+b") as sink:
+        host.transport.get(str(tmp_path / "file"), sink, None)
+    asked = [c["parameters"] for c in host.emulator.calls if c["action"] == "StartSession"]
+    separate = asked[1]["Parameters"]["separateOutputStream"]
+    assert separate == ["true"]  # the document's other word is "false"
+
+
 NOTHING = {
     "schemaVersion": "1.0",
     "sessionType": "NonInteractiveCommands",
