@@ -60,7 +60,8 @@ class ServiceFacts(FactBase[Service]):
         asked = ["--unit", unit, "--unit-file", unit_file]
         asked += ["--url", url, "--model", model, "--question", question]
         key = ["--api-key-file", api_key_file] if api_key_file else []
-        words = [*asked, "--max-tokens", "16", *key, "--watch", *watch]
+        # Eight tokens take a T4G 0.2 s [field report], and show a loop of one or two of them.
+        words = [*asked, "--max-tokens", "8", *key, "--watch", *watch]
         words += ["--variables", *variables]
         return program("service_state.py", *words, folder="bench")
 

@@ -3,7 +3,7 @@
 import re
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-REPLACEMENT_SHARE = 0.1  # one may be a character that the last token cut in two
+REPLACEMENT_SHARE = 0.1  # of the text, but for one at its end
 SHOWN = 200  # characters of a text quoted in a complaint
 # A group of up to 24 characters, four times in a row: `: ok: ok: ok: ok`, of a broken endpoint.
 REPEATED = re.compile(r"(?P<unit>.{1,24}?)(?P=unit){3,}", re.DOTALL)
@@ -17,7 +17,8 @@ def degenerate(text: str) -> str | None:
     stripped = text.strip()
     if not stripped:
         return "the text is empty"
-    broken = stripped.count(REPLACEMENT)
+    # The last token may have cut a character in two, and a text can be as short as one word.
+    broken = stripped[:-1].count(REPLACEMENT)
     if broken > REPLACEMENT_SHARE * len(stripped):
         return f"the text holds {broken} replacement characters: {quote(text)}"
     repeated = max(REPEATED.finditer(stripped), key=lambda m: len(m[0]), default=None)
