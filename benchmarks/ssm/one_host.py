@@ -2,13 +2,12 @@
 
 import io
 import random
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.ssm.hosts import ONE_WAY_MS, ROUND_TRIP, transport
-from benchmarks.ssm.target import Target
+from benchmarks.ssm.target import Target, elapsed
 from pyinfra_ssm._session_transport import SessionTransport
 from pyinfra_ssm._transport import Request
 from pyinfra_ssm.emulator import Faults
@@ -18,13 +17,6 @@ FILE_MB = 20
 LOST = 0.05
 BAD_COMMANDS = 1000
 BAD_FILE = 5_000_000  # bytes
-
-
-def elapsed(action: Callable[[], object]) -> float:
-    """Return how many seconds the action takes."""
-    begun = time.perf_counter()
-    action()
-    return time.perf_counter() - begun
 
 
 def commands() -> Iterator[Target]:

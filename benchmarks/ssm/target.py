@@ -1,6 +1,7 @@
-"""A measured figure and what it has to be; pure."""
+"""A measured figure and what it has to be."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
@@ -29,3 +30,10 @@ class Target:
 def verdict(targets: Iterable[Target]) -> int:
     """Return the exit code: 1 if any target is missed."""
     return 0 if all(target.is_met for target in targets) else 1
+
+
+def elapsed(action: Callable[[], object]) -> float:
+    """Return how many seconds the action takes."""
+    begun = time.perf_counter()
+    action()
+    return time.perf_counter() - begun
