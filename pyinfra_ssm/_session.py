@@ -224,7 +224,7 @@ class Session:
         unasked = self._receiver.unasked(now)
         if unasked and len(unasked) <= self._channel.room:
             self._channel.send(unasked, now)
-        unacknowledged = len(self._channel.window) > 0
+        unacknowledged = len(self._channel.window) > 0 and not self._receiver.is_full
         match self._liveness.verdict(now, unacknowledged, self._channel.window.is_paused):
             case Verdict.PING:
                 self._socket.ping()

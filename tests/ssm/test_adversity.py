@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyinfra_ssm._errors import SessionEnded
+from pyinfra_ssm._errors import HostTimeout, SessionEnded
 from pyinfra_ssm._session_transport import SessionTransport
 from pyinfra_ssm._transport import Ending, Request
 from pyinfra_ssm.emulator import DEFAULT_ID, Instance
@@ -56,6 +56,23 @@ def test_a_session_that_the_service_ends_takes_its_command_along(
         assert reader.read() == b""
     with pytest.raises(SessionEnded, match="the service closed the session"):
         running.finish(lambda *_: None)
+
+
+def test_a_socket_that_is_not_listened_to_is_not_taken_for_dead(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyinfra_ssm._liveness.SOCKET_PATIENCE", 1.0)
+    monkeypatch.setattr("pyinfra_ssm._host_program.PING_EVERY", 0.1)
+    monkeypatch.setattr("pyinfra_ssm._host_program.BACKLOG_LIMIT", 1000)
+    monkeypatch.setattr("pyinfra_ssm._session._LOOK_EVERY", 0.1)
+    host = start()
+    running = host.transport.begin(Request("head -c 100000 /dev/zero"))
+    with pytest.raises(HostTimeout):
+        host.transport._session.wait_for(lambda: None, 2.5)
+    output: list[bytes] = []
+    assert running.finish(lambda _, data: output.append(data)) == Ending(0)
+    assert b"".join(output) == bytes(100_000)
+    assert "ResumeSession" not in [call["action"] for call in host.emulator.calls]
 
 
 def test_a_service_that_passes_small_frames_only_gets_small_frames(
