@@ -1,6 +1,6 @@
 """Output as pyinfra wants it: lines of text, in order of arrival; pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pyinfra.connectors.util import CommandOutput, OutputLine
 
@@ -46,14 +46,18 @@ class Lines:
 def stdin_bytes(stdin: object) -> bytes:
     """Return pyinfra's `_stdin` (text, lines, or something with readlines) as it is to be read.
 
+    Anything else is a TypeError.
+
     Each element ends in a newline, as in pyinfra's own connectors.
     """
     if stdin is None:
         return b""
     readlines = getattr(stdin, "readlines", None)
     lines = readlines() if callable(readlines) else stdin
-    if not isinstance(lines, list | tuple):
+    if isinstance(lines, str | bytes):
         lines = [lines]
+    if not isinstance(lines, Iterable):
+        raise TypeError(f"_stdin is {stdin!r}, wanted text, lines or a file")
     return b"".join(_line(line) for line in lines)
 
 

@@ -52,6 +52,7 @@ STDIN = {
     "text": ("one", b"one\n"),
     "text with its newline": ("one\n", b"one\n"),
     "lines": (["one", "two\n"], b"one\ntwo\n"),
+    "any iterable": (iter(["one", b"two"]), b"one\ntwo\n"),
     "a file": (io.StringIO("one\ntwo"), b"one\ntwo\n"),
     "bytes": (b"\xff", b"\xff\n"),
     "not ASCII": ("caf\u00e9", b"caf\xc3\xa9\n"),
