@@ -1,7 +1,9 @@
 """The shell scripts that Run Command runs on the host; pure. POSIX sh, coreutils and gzip."""
 
 import base64
+import gzip
 import shlex
+from collections.abc import Mapping
 
 # Characters of output in one answer, below Run Command's 24,000 by room for our first line.
 PIECE = 23_000
@@ -9,23 +11,38 @@ PIECE = 23_000
 _FOLDER = 'umask 077; d=$(mktemp -d "${TMPDIR:-/tmp}/pyinfra-ssm.XXXXXXXX") || exit 9'
 
 
-def command_script(command: str, stdin: bytes, timeout: float | None, terminal: bool) -> str:
-    """Run a command; print `folder status sizes`, then the beginning of its packed output.
+def tools_script() -> str:
+    """Fail, with their names, where tools are missing that the other scripts use."""
+    return (
+        'm=; for t in base64 gzip mktemp realpath sha256sum; do command -v "$t" >/dev/null || '
+        'm="$m $t"; done; [ -z "$m" ] || { echo "the host has no$m" >&2; exit 9; }'
+    )
+
+
+def inline_script(packed: Mapping[str, str]) -> str:
+    """Make a folder with these files in it; to be followed by command_script()."""
+    files = (f"cat >\"$d/{name}.packed\" <<'@'\n{text}\n@" for name, text in packed.items())
+    return "\n".join([_FOLDER, *files])
+
+
+def uploaded_script(folder: str) -> str:
+    """Go to a folder that has the files already; to be followed by command_script()."""
+    return f"umask 077; d={shlex.quote(folder)}"
+
+
+def command_script(timeout: float | None, terminal: bool) -> str:
+    """Run the folder's `script` with its `stdin`; print `folder status sizes`, then the beginning
+    of its packed output.
 
     The sizes are of stdout and stderr as base64 of gzip, one after the other in the file `all`.
     """
-    runner = _runner(timeout, terminal)
-    expired = 'case $s in 124|137) [ -n "$t" ] && s=timeout;; esac' if timeout is not None else ":"
     return "\n".join(
         [
-            _FOLDER,
             "export d",
-            _write("script", command.encode("utf-8", "surrogateescape")),
-            _write("stdin", stdin),
-            f"t={'1' if timeout is not None else ''}",
-            "umask 022; cd ~ 2>/dev/null || cd /",
-            f'{runner} <"$d/stdin" >"$d/out" 2>"$d/err"; s=$?',
-            expired,
+            'for f in script stdin; do base64 -d <"$d/$f.packed" | gzip -dc >"$d/$f"; done',
+            "b=$(date +%s); umask 022; cd ~ 2>/dev/null || cd /",
+            f'{_runner(timeout, terminal)} <"$d/stdin" >"$d/out" 2>"$d/err"; s=$?',
+            _told_from_a_timeout(timeout),
             'for f in out err; do : >"$d/$f.packed"; [ ! -s "$d/$f" ] || '
             'gzip -c "$d/$f" | base64 -w0 >"$d/$f.packed"; done',
             'cat "$d/out.packed" "$d/err.packed" >"$d/all"',
@@ -35,6 +52,14 @@ def command_script(command: str, stdin: bytes, timeout: float | None, terminal: 
             f'[ $((o + e)) -gt {PIECE} ] || rm -rf "$d"',
         ]
     )
+
+
+def _told_from_a_timeout(timeout: float | None) -> str:
+    """Set s to `timeout` if time was up: a command may end with those numbers by itself."""
+    if timeout is None:
+        return ":"
+    is_late = f'[ "$(($(date +%s) - b))" -ge {int(timeout)} ]'
+    return f"case $s in 124|137) {is_late} && s=timeout;; esac"
 
 
 def _runner(timeout: float | None, terminal: bool) -> str:
@@ -55,12 +80,12 @@ def discard_script(folder: str) -> str:
 
 def folder_script() -> str:
     """Make a folder for an upload and print its name."""
-    return f'{_FOLDER}; : >"$d/packed"; echo "$d"'
+    return f'{_FOLDER}; echo "$d"'
 
 
-def append_script(folder: str, piece: str) -> str:
-    """Add a piece of base64 to an upload."""
-    return f"printf %s {piece} >>{shlex.quote(folder)}/packed"
+def append_script(folder: str, name: str, piece: str) -> str:
+    """Add a piece of base64 to a file of an upload."""
+    return f"printf %s {shlex.quote(piece)} >>{shlex.quote(folder)}/{name}.packed"
 
 
 def finish_script(folder: str, path: str, digest: str, user: str | None) -> str:
@@ -69,18 +94,32 @@ def finish_script(folder: str, path: str, digest: str, user: str | None) -> str:
     return "\n".join(
         [
             f'd={shlex.quote(folder)}; trap \'rm -rf "$d" "$new"\' EXIT; umask 077',
+            "cd ~ 2>/dev/null || cd /",
             f"path=$(realpath -m -- {shlex.quote(path)}) || exit 9",
             '[ ! -d "$path" ] || { echo "$path is a directory" >&2; exit 9; }',
+            '[ ! -L "$path" ] || { echo "$path is a link to itself" >&2; exit 9; }',
             'new=$(mktemp "$(dirname -- "$path")/.pyinfra-ssm.XXXXXXXX") || exit 9',
-            'base64 -d <"$d/packed" | gzip -dc >"$new" || exit 9',
+            'base64 -d <"$d/content.packed" | gzip -dc >"$new" || exit 9',
             f'[ "$(sha256sum <"$new")" = "{digest}  -" ] || {{ echo damaged >&2; exit 9; }}',
             owner,
-            '[ ! -e "$path" ] || { chmod --reference="$path" "$new" && '
-            'chown --reference="$path" "$new"; } || exit 9',
+            # The owner first: a change of owner takes setuid away.
+            '[ ! -e "$path" ] || { chown --reference="$path" "$new" && '
+            'chmod --reference="$path" "$new"; } || exit 9',
             'mv -fT -- "$new" "$path"',
         ]
     )
 
 
-def _write(name: str, content: bytes) -> str:
-    return f"base64 -d >\"$d/{name}\" <<'@'\n{base64.b64encode(content).decode()}\n@"
+def read_script(path: str, user: str | None) -> str:
+    """Print a file as `user` (None: root); what has no end, as a pipe, is refused."""
+    name = shlex.quote(path)
+    command = (
+        f"[ ! -e {name} ] || [ -f {name} ] || [ -d {name} ] || "
+        f"{{ echo not a regular file >&2; exit 1; }}; cat -- {name}"
+    )
+    return f"su -s /bin/sh {shlex.quote(user)} -c {shlex.quote(command)}" if user else command
+
+
+def pack(content: bytes) -> str:
+    """Return content as the scripts take it: base64 of gzip."""
+    return base64.b64encode(gzip.compress(content, mtime=0)).decode()

@@ -63,11 +63,16 @@ class Transport(Protocol):
     def run(self, request: Request, on_output: OnOutput) -> Ending:
         """Run a command; tell its output as it comes, in pieces of any size."""
 
-    def put(self, path: str, source: BinaryIO, user: str | None) -> None:
-        """Write a file as `user` (None: root). A new one is 0600; an old one keeps its mode."""
+    def put(
+        self, path: str, source: BinaryIO, user: str | None, limit: float | None = None
+    ) -> None:
+        """Write a file as `user` (None: root). A new one is 0600; an old one keeps its mode.
 
-    def get(self, path: str, sink: BinaryIO, user: str | None) -> None:
-        """Read a file as `user` (None: root)."""
+        `limit` is in seconds; beyond it HostTimeout is raised, and the file is as it was.
+        """
+
+    def get(self, path: str, sink: BinaryIO, user: str | None, limit: float | None = None) -> None:
+        """Read a file as `user` (None: root), within `limit` seconds."""
 
     def close(self) -> None:
         """Leave nothing behind, here or there; never raises."""

@@ -1,6 +1,7 @@
 """Commands and files over Run Command, against the emulated agent and its limits."""
 
 import io
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from pyinfra_ssm._account import Waiting
-from pyinfra_ssm._errors import RemoteFileError, SecretRefused
+from pyinfra_ssm._errors import RemoteFileError, SecretRefused, ServiceError, SSMError
 from pyinfra_ssm._run_command import RunCommandTransport
 from pyinfra_ssm._session import real_waiting
 from pyinfra_ssm._transport import Ending, Request
@@ -56,6 +57,25 @@ def test_output_beyond_the_limit_is_fetched_in_pieces(host: Host, tmp_path: Path
     assert (ending, stdout, stderr) == (Ending(0), content, content[:30_000])
 
 
+@pytest.mark.parametrize("size", [22_999, 23_000, 24_000, 24_001])
+def test_output_at_the_limits_of_an_answer(host: Host, size: int) -> None:
+    assert host.run(f"head -c {size} /dev/zero | tr '\\0' x")[1] == b"x" * size
+    assert host.run(f"head -c {size} /dev/zero | tr '\\0' x >&2")[2] == b"x" * size
+
+
+def test_packed_output_at_the_limits_of_an_answer(host: Host, tmp_path: Path) -> None:
+    """Random bytes do not compress: their base64 crosses the limit between two pieces."""
+    for size in (17_190, 17_230, 17_250, 18_000):
+        content = random.Random(size).randbytes(size)
+        (tmp_path / "file").write_bytes(content)
+        assert host.run(f"cat {tmp_path}/file")[1] == content
+
+
+def test_a_command_beyond_the_limit_of_its_document_is_sent_in_pieces(host: Host) -> None:
+    text = random.Random(1).randbytes(60_000).hex()
+    assert host.run(f"printf %s {text} | wc -c")[1].split() == [b"120000"]
+
+
 def test_a_deadline_ends_the_command(host: Host) -> None:
     ending, stdout, _ = host.run("echo begun; sleep 1000", timeout=1.0)
     assert (ending.timed_out, stdout) == (True, b"begun\n")
@@ -63,6 +83,11 @@ def test_a_deadline_ends_the_command(host: Host) -> None:
 
 def test_a_status_of_124_is_not_taken_for_a_deadline(host: Host) -> None:
     assert host.run("exit 124") == (Ending(124), b"", b"")
+
+
+@pytest.mark.parametrize("status", [124, 137])
+def test_a_status_like_a_deadlines_within_the_deadline_is_a_status(host: Host, status: int) -> None:
+    assert host.run(f"exit {status}", timeout=60.0) == (Ending(status), b"", b"")
 
 
 def test_a_command_on_a_terminal_sees_one(host: Host) -> None:
@@ -73,7 +98,10 @@ def test_nothing_is_left_on_the_host(emulate: Emulate, tmp_path: Path) -> None:
     emulate([Instance(environment={"TMPDIR": str(tmp_path)})])
     transport = RunCommandTransport(account(), DEFAULT_ID, real_waiting, False)
     transport.run(Request("ls -a $TMPDIR; head -c 100000 /dev/urandom"), lambda *_: None)
+    transport.run(Request(f": {random.Random(1).randbytes(40_000).hex()}"), lambda *_: None)
     transport.put(str(tmp_path / "file"), io.BytesIO(b"x" * 100), None)
+    with pytest.raises(RemoteFileError):
+        transport.put(str(tmp_path), io.BytesIO(b"x"), None)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
@@ -120,11 +148,43 @@ def test_a_replaced_file_keeps_its_mode(host: Host, tmp_path: Path) -> None:
     assert target.stat().st_mode & 0o777 == 0o640
 
 
+def test_a_replaced_file_stays_setuid(host: Host, tmp_path: Path) -> None:
+    target = tmp_path / "kept"
+    target.write_text("old")
+    target.chmod(0o4755)
+    host.transport.put(str(target), io.BytesIO(b"new"), None)
+    assert target.stat().st_mode & 0o7777 == 0o4755
+
+
+def test_a_link_to_itself_is_left_alone(host: Host, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(RemoteFileError, match="link to itself"):
+        host.transport.put(str(tmp_path / "loop"), io.BytesIO(b"x"), None)
+
+
+def test_a_relative_name_is_one_at_home(emulate: Emulate, tmp_path: Path) -> None:
+    emulate([Instance(environment={"HOME": str(tmp_path)})])
+    transport = RunCommandTransport(account(), DEFAULT_ID, real_waiting, False)
+    transport.put("file", io.BytesIO(b"x"), None)
+    assert (tmp_path / "file").read_bytes() == b"x"
+    sink = io.BytesIO()
+    transport.get("file", sink, None)
+    assert sink.getvalue() == b"x"
+
+
+def test_what_has_no_end_is_not_read(host: Host, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(RemoteFileError, match="not a regular file"):
+        host.transport.get(str(tmp_path / "fifo"), io.BytesIO(), None)
+
+
 def test_what_cannot_be_written_or_read_says_why(host: Host, tmp_path: Path) -> None:
+    with pytest.raises(RemoteFileError, match=rf"\A{tmp_path} is a directory\Z"):
+        host.transport.put(str(tmp_path), io.BytesIO(b"x"), None)
+    with pytest.raises(SSMError, match="NUL"):
+        host.transport.put(str(tmp_path / "a\0b"), io.BytesIO(b"x"), None)
     with pytest.raises(RemoteFileError, match="No such file"):
         host.transport.put(str(tmp_path / "none" / "file"), io.BytesIO(b"x"), None)
-    with pytest.raises(RemoteFileError, match="directory"):
-        host.transport.put(str(tmp_path), io.BytesIO(b"x"), None)
     with pytest.raises(RemoteFileError, match="No such file"):
         host.transport.get(str(tmp_path / "none"), io.BytesIO(), None)
 
@@ -149,10 +209,17 @@ def test_an_invocation_that_is_not_known_yet_is_waited_for_and_the_first_ending_
     assert len([call for call in emulator.calls if call["action"] == "SendCommand"]) == 1
 
 
+def test_an_invocation_that_is_never_known_is_given_up(emulate: Emulate) -> None:
+    emulate(invocation_missing=1000)
+    transport = RunCommandTransport(account(), DEFAULT_ID, Waiting(lambda _: None, float), False)
+    with pytest.raises(ServiceError, match="ssm:GetCommandInvocation failed"):
+        transport.open()
+
+
 def test_a_host_without_the_tools_is_refused(emulate: Emulate, tmp_path: Path) -> None:
-    for tool in ("sh", "env"):
+    for tool in ("sh", "env", "gzip"):
         (tmp_path / tool).symlink_to(f"/bin/{tool}")
     emulate([Instance(environment={"PATH": str(tmp_path)})])
     transport = RunCommandTransport(account(), DEFAULT_ID, real_waiting, False)
-    with pytest.raises(RemoteFileError, match="Run Command ended as Failed"):
+    with pytest.raises(RemoteFileError, match="the host has no base64 mktemp realpath"):
         transport.open()
