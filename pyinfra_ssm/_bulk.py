@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyinfra_ssm._account import Account
 from pyinfra_ssm._arriving import Arriving
 from pyinfra_ssm._channel import DEFAULT_PAYLOAD_SIZE
+from pyinfra_ssm._deadline import Deadline
 from pyinfra_ssm._errors import ProtocolError, RemoteFileError
 from pyinfra_ssm._events import ChannelClosed, Event, ExitCodeReceived, OutputReceived
 from pyinfra_ssm._host_program import BACKLOG_LIMIT, read_json
@@ -26,15 +27,12 @@ _PATIENCE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class FileRequest:
-    """A file of the host, read as `user` (None: root), and what becomes of its content.
-
-    `limit` is for all of it, in seconds; None for no limit.
-    """
+    """A file of the host, read as `user` (None: root), and what becomes of its content."""
 
     path: str
     user: str | None
     content: Arriving
-    limit: float | None = None
+    deadline: Deadline
 
 
 class Printout:
@@ -95,10 +93,14 @@ def fetch(
             account, target, opening, printout, DEFAULT_PAYLOAD_SIZE, outlives_socket=False
         )
     try:
-        while (frame := session.wait_for(printout.next_frame, _PATIENCE)).kind == Kind.CONTENT:
+        while (frame := _next(session, printout, request)).kind == Kind.CONTENT:
             request.content.add(frame.body)
     finally:
         session.close()
     if frame.kind != Kind.CONTENT_END:
         raise RemoteFileError(str(read_json(frame).get("text")))
     request.content.check(frame)
+
+
+def _next(session: Session, printout: Printout, request: FileRequest) -> Frame:
+    return session.wait_for(printout.next_frame, request.deadline.left(_PATIENCE))

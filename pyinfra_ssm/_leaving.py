@@ -41,8 +41,9 @@ def _watch() -> None:
     # Not in the main thread: then whoever is there has to close what it opened.
     with contextlib.suppress(ValueError):
         _chain(signal.SIGINT)
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, _exit)
+        for number in (signal.SIGTERM, signal.SIGHUP):  # the latter when a terminal is closed
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, _exit)
 
 
 def _chain(number: int) -> None:

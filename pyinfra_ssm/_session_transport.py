@@ -1,7 +1,6 @@
 """The session transport: one interactive session a host, in which our program does everything."""
 
 import hashlib
-import json
 from collections.abc import Callable
 from typing import BinaryIO
 from uuid import uuid4
@@ -10,6 +9,7 @@ from pyinfra_ssm._account import Account
 from pyinfra_ssm._arriving import Arriving
 from pyinfra_ssm._bulk import FileRequest, fetch
 from pyinfra_ssm._channel import DEFAULT_PAYLOAD_SIZE
+from pyinfra_ssm._deadline import Deadline
 from pyinfra_ssm._errors import (
     HostTimeout,
     Interrupted,
@@ -20,11 +20,14 @@ from pyinfra_ssm._errors import (
     SessionEnded,
     SSMError,
 )
-from pyinfra_ssm._host_program import HostProgram, read_json
+from pyinfra_ssm._exchange import Exchange, Running
+from pyinfra_ssm._host_program import HostProgram
 from pyinfra_ssm._program import serving_command
 from pyinfra_ssm._session import Session
 from pyinfra_ssm._shell import shell_arguments
-from pyinfra_ssm._transport import Ending, OnOutput, Request, SessionOptions, Stream
+from pyinfra_ssm._start_failure import explain_start
+from pyinfra_ssm._starting import started
+from pyinfra_ssm._transport import Ending, OnOutput, Request, SessionOptions
 from pyinfra_ssm.remote.framing import CHUNK, Frame, Kind, encode
 
 # Seconds from StartSession to our program's first word. The agent takes one by itself; a host that
@@ -38,7 +41,6 @@ _LARGE = 256 << 10
 # The agent takes 200,000 (recorded); 16 KiB already makes the cost per frame small.
 _PROBED_SIZE = 16 << 10
 _NO_LIMIT = 1 << 62
-_STREAMS: dict[int, Stream] = {Kind.STDOUT: Stream.STDOUT, Kind.STDERR: Stream.STDERR}
 
 
 class SessionTransport:
@@ -56,10 +58,10 @@ class SessionTransport:
         self._program = program = HostProgram(nonce)
         command = serving_command(nonce, self._options.python)
         size = self._options.payload_size or self._account.payload_size or DEFAULT_PAYLOAD_SIZE
-        opening = self._account.start_session(
-            self._target, self._options.document, {"command": [command]}
-        )
-        self._session = Session(self._account, self._target, opening, program, size)
+        with started(
+            self._account, self._target, self._options.document, {"command": [command]}
+        ) as opening:
+            self._session = Session(self._account, self._target, opening, program, size)
         try:
             self._session.wait_for(lambda: program.hello, _OPEN_LIMIT)
         except SSMError as error:
@@ -81,9 +83,9 @@ class SessionTransport:
             running = self.begin(request)
         return running.finish(on_output)
 
-    def begin(self, request: Request) -> "Running":
+    def begin(self, request: Request) -> Running:
         """Start a command without waiting for it; several may run at once."""
-        exchange = _Exchange(self._ready(), self._program)
+        exchange = Exchange(self._ready(), self._program, Deadline())
         body = {
             "argv": shell_arguments(request.command),
             "timeout": request.timeout,
@@ -101,14 +103,17 @@ class SessionTransport:
             raise
         return Running(exchange, request.timeout + _GRACE if request.timeout else None)
 
-    def put(self, path: str, source: BinaryIO, user: str | None) -> None:
-        self._twice(lambda: self._put_once(path, source, user))
+    def put(
+        self, path: str, source: BinaryIO, user: str | None, limit: float | None = None
+    ) -> None:
+        deadline = Deadline(limit)
+        self._twice(lambda: self._put_once(path, source, user, deadline))
 
-    def get(self, path: str, sink: BinaryIO, user: str | None) -> None:
-        request = FileRequest(path, user, Arriving(path, sink))
+    def get(self, path: str, sink: BinaryIO, user: str | None, limit: float | None = None) -> None:
+        request = FileRequest(path, user, Arriving(path, sink), Deadline(limit))
         try:
-            limit = _LARGE if self._bulk_works else _NO_LIMIT
-            self._twice(lambda: self._get_once(request, limit))
+            largest = _LARGE if self._bulk_works else _NO_LIMIT
+            self._twice(lambda: self._get_once(request, largest))
         except RemoteFileError as error:
             if error.large is None:
                 raise
@@ -118,6 +123,8 @@ class SessionTransport:
     # Requests
 
     def _ready(self) -> Session:
+        if self._session is not None and isinstance(self._session.ended, Interrupted):
+            raise self._session.ended
         if self._session is None or self._session.ended is not None:
             self.open()
         assert self._session is not None
@@ -130,10 +137,10 @@ class SessionTransport:
         except SessionEnded:
             attempt()
 
-    def _put_once(self, path: str, source: BinaryIO, user: str | None) -> None:
+    def _put_once(self, path: str, source: BinaryIO, user: str | None, deadline: Deadline) -> None:
         source.seek(0)
         digest, size = hashlib.sha256(), 0
-        with _Exchange(self._ready(), self._program) as exchange:
+        with Exchange(self._ready(), self._program, deadline) as exchange:
             exchange.send_json(Kind.PUT, {"path": path, "user": user})
             while data := source.read(CHUNK):
                 digest.update(data)
@@ -145,10 +152,10 @@ class SessionTransport:
             exchange.send_json(Kind.CONTENT_END, {"size": size, "sha256": digest.hexdigest()})
             exchange.receive()
 
-    def _get_once(self, request: FileRequest, limit: int) -> None:
+    def _get_once(self, request: FileRequest, largest: int) -> None:
         request.content.restart()
-        body = {"path": request.path, "user": request.user, "limit": limit}
-        with _Exchange(self._ready(), self._program) as exchange:
+        body = {"path": request.path, "user": request.user, "limit": largest}
+        with Exchange(self._ready(), self._program, request.deadline) as exchange:
             exchange.send_json(Kind.GET, body)
             while (frame := exchange.receive()).kind == Kind.CONTENT:
                 request.content.add(frame.body)
@@ -182,98 +189,3 @@ class SessionTransport:
         if session.probe(large, small):
             session.wait_for(lambda: self._program.probed)
             self._account.payload_size = session.payload_size
-
-
-class _Exchange:
-    """The frames of one request; what is not over when it is left is cancelled."""
-
-    def __init__(self, session: Session, program: HostProgram) -> None:
-        self.session, self._program = session, program
-        self._ident = session.look(program.open_request)
-        self._is_over = False
-
-    def __enter__(self) -> "_Exchange":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            if not self._is_over:
-                self.session.send(encode(Frame(Kind.CANCEL, self._ident)))
-        except SSMError:
-            pass  # the session is over, and the command with it
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        self.session.look(lambda: self._program.close_request(self._ident))
-
-    def send(self, kind: Kind, body: bytes = b"") -> None:
-        self.session.send(encode(Frame(kind, self._ident, body)))
-
-    def send_json(self, kind: Kind, body: object) -> None:
-        self.send(kind, json.dumps(body).encode())
-
-    def receive(self, limit: float | None = None) -> Frame:
-        """Return the next frame of the host; a failure is raised as RemoteFileError."""
-        return self._check(
-            self.session.wait_for(lambda: self._program.next_frame(self._ident), limit)
-        )
-
-    def raise_failure(self) -> None:
-        """Raise what the host has to say against the request, if anything."""
-        frame = self.session.look(lambda: self._program.next_frame(self._ident))
-        if frame is not None:
-            self._check(frame)
-
-    def _check(self, frame: Frame) -> Frame:
-        self._is_over = frame.kind in (Kind.EXITED, Kind.STORED, Kind.CONTENT_END, Kind.FAILED)
-        if frame.kind == Kind.FAILED:
-            failure = read_json(frame)
-            raise RemoteFileError(str(failure.get("text")), failure.get("large"))
-        return frame
-
-
-class Running:
-    """A command that was started; finish() or drop() it once."""
-
-    def __init__(self, exchange: _Exchange, limit: float | None) -> None:
-        self._exchange, self._limit = exchange, limit
-
-    def finish(self, on_output: OnOutput) -> Ending:
-        """Tell its output as it comes, and return how it ended; raises SSMError."""
-        with self._exchange as exchange:
-            while (frame := exchange.receive(self._limit)).kind != Kind.EXITED:
-                if frame.kind in _STREAMS:
-                    on_output(_STREAMS[frame.kind], frame.body)
-            ending = read_json(frame)
-            return Ending(ending.get("status"), ending.get("signal"), bool(ending.get("timeout")))
-
-    def drop(self) -> None:
-        """Let it run to its end unheard."""
-        self._exchange.close()
-
-
-_REMEDIES = {
-    "password is required": "sudo wants a password there. Let the session's user run sudo without "
-    "one, or name a session document with runAsElevated in ssm_document.",
-    "authentication is required": "sudo wants a password there. Let the session's user run sudo "
-    "without one, or name a session document with runAsElevated in ssm_document.",
-    "not in the sudoers": "The session's user may not use sudo. Give it a NOPASSWD rule, or name a "
-    "session document with runAsElevated in ssm_document.",
-    "sudo: not found": "There is no sudo. Install it, or name a session document with "
-    "runAsElevated in ssm_document, or set ssm_transport to run-command.",
-    "not found": "Install python3, or name its path in ssm_python, or set ssm_transport to "
-    "run-command.",
-    "No such file": "Install python3, or name its path in ssm_python, or set ssm_transport to "
-    "run-command.",
-}
-
-
-def explain_start(ending: str, noise: str) -> str:
-    """Return why the program did not start, from what the host printed instead, and the remedy."""
-    said = " ".join(noise.split())[-400:]
-    remedy = next((text for sign, text in _REMEDIES.items() if sign in said), "")
-    shown = f'; the host said "{said}"' if said else ""
-    return (
-        f"could not start our program in a session: {ending.rstrip('.')}{shown}. {remedy}".rstrip()
-    )

@@ -126,7 +126,9 @@ def describe_failure(error: Exception) -> dict[str, Any]:
     """Return the body of a FAILED frame. Paths are left out: whoever asked knows which it was."""
     if isinstance(error, OSError):
         return {"text": error.strerror or str(error)}
-    return {"text": str(error.args[0]) if error.args else repr(error)}
+    if isinstance(error, KeyError):  # whose text is in quotes
+        return {"text": str(error.args[0])}
+    return {"text": str(error) or repr(error)}
 
 
 def _regular(path: bytes) -> os.stat_result | None:

@@ -1,15 +1,17 @@
 """Commands over a session, against the emulated agent; each case is one that has broken a tool."""
 
 import os
+import random
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pyinfra_ssm._errors import SessionEnded, SSMError
 from pyinfra_ssm._transport import Ending, Request, Stream
 from pyinfra_ssm.remote.framing import Frame, Kind, armour
-from tests.ssm.conftest import Host
+from tests.ssm.conftest import Host, Start, account
 
 OUTPUTS = {
     "without a trailing newline": ("printf abc", b"abc"),
@@ -101,7 +103,7 @@ def test_one_line_of_two_hundred_thousand_characters(host: Host) -> None:
     assert host.run("head -c 200000 /dev/zero | tr '\\0' x")[1] == b"x" * 200_000
 
 
-@pytest.mark.parametrize("length", [50_000, 131_072, 400_000])
+@pytest.mark.parametrize("length", [50_000, 131_072, 400_000, 3_000_000])
 def test_a_long_command(host: Host, length: int) -> None:
     text = "y" * length
     assert host.run(f"sh -c 'printf %s {text} | wc -c'")[1].split() == [b"%d" % length]
@@ -148,6 +150,39 @@ def test_a_command_on_a_terminal_reads_its_input_to_the_end(host: Host) -> None:
 def test_what_cannot_be_started_is_an_error_of_that_command_alone(host: Host) -> None:
     assert host.run("/no/such/program")[0] == Ending(127)
     assert host.run("echo still here")[1] == b"still here\n"
+
+
+UNSENDABLE = {
+    "half a character": ("echo \ud800", "surrogates not allowed"),
+    "a NUL byte": ("echo \0", "null byte"),
+    "more than Linux takes": (
+        ": " + random.Random(1).randbytes(3_000_000).hex(),
+        "at most 4194304",
+    ),
+}
+
+
+@pytest.mark.parametrize(("command", "said"), UNSENDABLE.values(), ids=UNSENDABLE)
+def test_what_cannot_be_sent_says_why_and_ends_nothing_else(
+    host: Host, command: str, said: str
+) -> None:
+    with pytest.raises(SSMError, match=said):
+        host.run(command)
+    assert host.run("echo still here")[1] == b"still here\n"
+
+
+def test_a_session_that_is_ended_from_outside_fails_its_command_and_says_what_that_means(
+    start: Start, tmp_path: Path
+) -> None:
+    host = start()
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    running = host.transport.begin(Request(f"echo >{fifo}; sleep 1000"))
+    fifo.read_text()
+    account().terminate_session(host.emulator.sessions[0]["session_id"])
+    with pytest.raises(SessionEnded, match=r"while the command ran.*may have been done"):
+        running.finish(lambda *_: None)
+    assert host.run("echo again")[1] == b"again\n"
 
 
 def test_nothing_of_sudo_is_left_in_the_environment(host: Host) -> None:

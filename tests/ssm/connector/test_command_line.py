@@ -48,24 +48,45 @@ def test_one_dead_host_of_ten_stops_nobody_else(
     assert all(session["has_ended"] for session in emulator.sessions)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
 def test_interrupting_a_run_terminates_its_session(
     emulate: Emulate, tmp_path: Path, number: signal.Signals
 ) -> None:
     emulator = emulate()
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    process = subprocess.Popen(
-        [PYINFRA, "-y", NAME, "exec", "--", f"echo >{fifo}; sleep 1000"],
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = begin(tmp_path, "exec", "--", f"echo >{fifo}; sleep 1000")
     fifo.read_text()
     process.send_signal(number)
     process.wait(60)
     assert [session["has_ended"] for session in emulator.sessions] == [True]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_interrupting_the_start_of_a_session_terminates_it_too(
+    emulate: Emulate, tmp_path: Path, number: signal.Signals
+) -> None:
+    emulator = emulate(delay_ms=500)
+    process = begin(tmp_path, "exec", "--", "true")
+    while not emulator.calls:  # the service has taken StartSession, and has not answered yet
+        assert process.poll() is None
+    process.send_signal(number)
+    process.wait(60)
+    assert [session["has_ended"] for session in emulator.sessions] == [True]
+
+
+def begin(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start pyinfra and do not wait for it."""
+    return subprocess.Popen(
+        [PYINFRA, "-y", NAME, *arguments],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 DEPLOY = """

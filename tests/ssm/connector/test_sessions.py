@@ -10,6 +10,7 @@ from pyinfra.api.connect import disconnect_all
 from pyinfra.api.exceptions import ConnectError
 
 from pyinfra_ssm._transport import Request
+from pyinfra_ssm.connector import HostError
 from pyinfra_ssm.emulator import Instance
 from tests.ssm.conftest import Emulate
 from tests.ssm.connector.conftest import NAME
@@ -60,6 +61,40 @@ def test_a_reboot_in_the_middle_fails_that_command_and_connect_waits_for_the_hos
 
 def request(command: str) -> Any:
     return Request(command)
+
+
+def test_a_session_that_this_machine_cannot_take_up_is_terminated(
+    emulate: Emulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emulator = emulate()
+    state = State(Inventory(([NAME], {})), Config())
+    host = state.inventory.get_host(NAME)
+
+    def refuse() -> Any:
+        raise OSError("Too many open files")
+
+    monkeypatch.setattr("pyinfra_ssm._session.Wakeup", refuse)
+    with pytest.raises(ConnectError, match="Too many open files"):
+        host.connect(raise_exceptions=True)
+    assert [session["has_ended"] for session in emulator.sessions] == [True]
+
+
+def test_a_session_in_which_nothing_starts_is_terminated(emulate: Emulate) -> None:
+    emulator = emulate()
+    data = {"ssm_python": "/no/python3", "ssm_transport": "session"}
+    state = State(Inventory(([NAME], data)), Config())
+    with pytest.raises(ConnectError):
+        state.inventory.get_host(NAME).connect(raise_exceptions=True)
+    assert [session["has_ended"] for session in emulator.sessions] == [True]
+
+
+def test_after_an_interrupt_no_session_is_opened_again(emulate: Emulate, inventory: Any) -> None:
+    emulator = emulate()
+    host = inventory().inventory.get_host(NAME)
+    host.connector._transport._session.abandon()
+    with pytest.raises(HostError, match="interrupted"):
+        host.run_shell_command(StringCommand("true"))
+    assert len(emulator.sessions) == 1
 
 
 FAILURES = {
