@@ -8,6 +8,7 @@ from typing import Any
 
 from pyinfra_ssm._encryption import DATA_KEY_BYTES
 from pyinfra_ssm._errors import ServiceError
+from pyinfra_ssm._stream_signature import signature
 
 # StartSession for 50 hosts is throttled for some seconds (botocore #993); no limit is published.
 _MOST_ATTEMPTS = 12
@@ -125,6 +126,11 @@ class Account:
             EncryptionContext=context,
         )
         return answer["Plaintext"], answer["CiphertextBlob"]
+
+    def sign_stream(self, url: str) -> dict[str, str]:
+        """Return headers that sign the opening of a stream."""
+        region = self._client("ssm").meta.region_name
+        return signature(url, self._session.get_credentials(), region)
 
     def pages(self, service: str, action: str, **parameters: Any) -> Iterator[dict[str, Any]]:
         """Yield every page of a listing."""

@@ -269,7 +269,7 @@ class Session:
         if self._socket:
             self._socket.close()
         self._opening = opening
-        self._socket = Websocket(opening.url)
+        self._socket = Websocket(opening.url, self._account.sign_stream)
         now = time.monotonic()
         with self._changed:
             self._trouble = ""

@@ -2,6 +2,7 @@
 
 import os
 import ssl
+from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from pyinfra_ssm._entropy import Entropy
 # Seconds for connecting, for a frame that has begun to arrive, and for a write to be taken.
 _PATIENCE = 20.0
 _READ_SIZE = 64 << 10
+_REFUSED = (401, 403)  # HTTP statuses
 
 
 class SocketLost(Exception):
@@ -21,11 +23,10 @@ class SocketLost(Exception):
 class Websocket:
     """One connection to a stream URL."""
 
-    def __init__(self, url: str) -> None:
-        self._socket = cast(Any, websocket.WebSocket(skip_utf8_validation=True))
-        self._socket.sock_opt.sslopt = {"context": _tls()} if url.startswith("wss:") else {}
+    def __init__(self, url: str, sign: Callable[[str], dict[str, str]]) -> None:
+        """`sign` gives the headers for a service that refuses a request without them."""
         try:
-            self._socket.connect(url, timeout=_PATIENCE, suppress_origin=True)
+            self._socket = _open(url, sign)
         except (websocket.WebSocketException, OSError) as error:
             raise SocketLost(f"cannot connect to {url.split('?')[0]}: {error}") from error
         self._raw: Any = self._socket.sock
@@ -92,6 +93,22 @@ class Websocket:
             self._raw.sendall(raw)
         except OSError as error:
             raise SocketLost(str(error)) from error
+
+
+def _open(url: str, sign: Callable[[str], dict[str, str]]) -> Any:
+    try:
+        return _connect(url, {})
+    except websocket.WebSocketBadStatusException as error:
+        if error.status_code not in _REFUSED:
+            raise
+        return _connect(url, sign(url))
+
+
+def _connect(url: str, header: dict[str, str]) -> Any:
+    connected = cast(Any, websocket.WebSocket(skip_utf8_validation=True))
+    connected.sock_opt.sslopt = {"context": _tls()} if url.startswith("wss:") else {}
+    connected.connect(url, timeout=_PATIENCE, suppress_origin=True, header=header)
+    return connected
 
 
 class _ReadAhead:

@@ -111,6 +111,9 @@ class Server:
         session = self._account.sessions.get(request.match_info["session_id"])
         if session is None:
             raise web.HTTPForbidden(text="no such session")
+        signed = "/ssmmessages/aws4_request" in request.headers.get("Authorization", "")
+        if self._account.faults.signature_wanted and not signed:
+            raise web.HTTPForbidden(text="the request is not signed")
         return await session.serve(request)
 
     async def _get_calls(self, request: web.Request) -> web.Response:

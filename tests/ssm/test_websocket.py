@@ -20,6 +20,10 @@ from pyinfra_ssm._websocket import SocketLost, Websocket
 LIMIT = 30  # seconds for a thread to end
 
 
+def unsigned(_: str) -> dict[str, str]:
+    return {}
+
+
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A key and a certificate for 127.0.0.1 that no authority has signed."""
@@ -71,13 +75,13 @@ def _show_certificate(listener: socket, context: ssl.SSLContext) -> None:
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(tls_port: int) -> None:
     with pytest.raises(SocketLost, match="certificate verify failed"):
-        Websocket(f"wss://127.0.0.1:{tls_port}/v1/data-channel/session?token=secret")
+        Websocket(f"wss://127.0.0.1:{tls_port}/v1/data-channel/session?token=secret", unsigned)
 
 
 def test_a_port_where_nobody_listens_is_named_without_its_query() -> None:
     with closing(create_server(("127.0.0.1", 0))) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(SocketLost) as caught:
-        Websocket(f"ws://127.0.0.1:{port}/session?token=secret")
+        Websocket(f"ws://127.0.0.1:{port}/session?token=secret", unsigned)
     assert f"127.0.0.1:{port}" in str(caught.value)
     assert "secret" not in str(caught.value)
