@@ -40,13 +40,32 @@ class Incoming:
         self._user = request.get("user")
         self._digest = hashlib.sha256()
         self._size = 0
+        path = os.fsencode(request["path"])
+        if not os.path.basename(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         with acting_as(self._user):
-            self._target = os.path.realpath(os.fsencode(request["path"]))  # through a link, as cp
+            self._target = os.path.realpath(path)  # through a link, as cp
             self._before = _regular(self._target)
-            name = b".pyinfra-ssm-" + os.urandom(8).hex().encode()
-            self._temporary = os.path.join(os.path.dirname(self._target), name)
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._fd = os.open(self._temporary, flags, 0o600)  # from the first moment
+        name = b".pyinfra-ssm-" + os.urandom(8).hex().encode()
+        self._temporary = os.path.join(os.path.dirname(self._target), name)
+        self._fd, self._in_place = self._open()
+
+    def _open(self) -> tuple[int, bool]:
+        """Return the temporary file, and whether it cannot take the place of the target.
+
+        A user may own a file in a folder where it may make none: then the file is beside it all
+        the same, made by root, and the user writes its content over the target.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            with acting_as(self._user):
+                return os.open(self._temporary, flags, 0o600), False  # from the first moment
+        except PermissionError:
+            if self._before is None:
+                raise
+        with acting_as(self._user):
+            os.close(os.open(self._target, os.O_WRONLY | os.O_CLOEXEC))
+        return os.open(self._temporary, flags, 0o600), True
 
     def write(self, data: bytes) -> None:
         self._digest.update(data)
@@ -61,15 +80,10 @@ class Incoming:
             raise OSError(errno.EIO, "content was damaged on its way", self._target)
         with acting_as(self._user):
             os.fsync(self._fd)
-            try:
-                self._adopt_owner_and_mode()
-                os.rename(self._temporary, self._target)
-            except OSError as error:
-                # A mount point, as /etc/hosts in a container; or a file of another owner, which
-                # this user may write to but not give away.
-                if error.errno not in (errno.EBUSY, errno.EPERM):
-                    raise
+            if self._in_place or not self._replace():
                 self._overwrite()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._temporary)
         os.close(self._fd)
 
     def abandon(self) -> None:
@@ -78,20 +92,36 @@ class Incoming:
         with contextlib.suppress(OSError):
             os.unlink(self._temporary)
 
-    def _adopt_owner_and_mode(self) -> None:
-        if self._before is None:
-            return
+    def _replace(self) -> bool:
+        """Put the new file in the place of the old one, if that works."""
+        try:
+            if self._before is not None:
+                self._adopt(self._before)
+            os.rename(self._temporary, self._target)
+        except OSError as error:
+            # A mount point, as /etc/hosts in a container; or a file of another owner, which
+            # this user may write to but not give away.
+            if error.errno not in (errno.EBUSY, errno.EPERM):
+                raise
+            return False
+        return True
+
+    def _adopt(self, before: os.stat_result) -> None:
+        """Take over owner, mode, access list and labels. Capabilities end with a write, too."""
         ours = os.fstat(self._fd)
-        if (self._before.st_uid, self._before.st_gid) != (ours.st_uid, ours.st_gid):
-            os.fchown(self._fd, self._before.st_uid, self._before.st_gid)
-        os.fchmod(self._fd, stat.S_IMODE(self._before.st_mode))
+        if (before.st_uid, before.st_gid) != (ours.st_uid, ours.st_gid):
+            os.fchown(self._fd, before.st_uid, before.st_gid)
+        os.fchmod(self._fd, stat.S_IMODE(before.st_mode))
+        with contextlib.suppress(OSError):  # not every file system has them
+            for name in os.listxattr(self._target):
+                if name != "security.capability":
+                    os.setxattr(self._fd, name, os.getxattr(self._target, name))
 
     def _overwrite(self) -> None:
         os.lseek(self._fd, 0, os.SEEK_SET)
         with open(self._target, "wb") as target:
             for data in iter(lambda: os.read(self._fd, CHUNK), b""):
                 target.write(data)
-        os.unlink(self._temporary)
 
 
 class Outgoing:
