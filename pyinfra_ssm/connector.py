@@ -2,28 +2,30 @@
 
 import contextlib
 import functools
+import posixpath
 import sys
 from collections.abc import Iterator, Mapping
 from io import IOBase
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pyinfra import logger
 from pyinfra.api.command import StringCommand
 from pyinfra.api.exceptions import ConnectError
 from pyinfra.api.output import echo, format_text
 from pyinfra.api.state import StateStage
-from pyinfra.api.util import get_file_io
 from pyinfra.connectors.base import BaseConnector
 from pyinfra.connectors.util import (
     CommandOutput,
     execute_command_with_sudo_retry,
     extract_control_arguments,
     make_unix_command_for_host,
+    remove_any_sudo_askpass_file,
 )
 
 from pyinfra_ssm._accounts import account_of
-from pyinfra_ssm._errors import SSMError
+from pyinfra_ssm._errors import HostTimeout, SSMError
 from pyinfra_ssm._knobs import KNOBS, ConnectorData
+from pyinfra_ssm._local_files import reading, writing
 from pyinfra_ssm._names import instance_ids
 from pyinfra_ssm._output import Lines, stdin_bytes
 from pyinfra_ssm._prefetch import Foresight, Memory, default_folder
@@ -92,6 +94,7 @@ class SSMConnector(BaseConnector):
         """End the session, on the host too."""
         self._end_foresight()
         if self._transport is not None:
+            remove_any_sudo_askpass_file(self.host)  # pyinfra does so when it is too late
             self._transport.close()
             self._transport = None
             self._tell(f"{self._round_trips} remote commands and files")
@@ -222,13 +225,10 @@ class SSMConnector(BaseConnector):
     ) -> bool:
         """Write a file: 0600 from its first moment if it is new, as before if it is not."""
         self._end_foresight()
-        try:
-            with get_file_io(cast(IO[bytes], filename_or_io)) as source:
-                self._next_request().put(remote_filename, source, _user(arguments))
-        except SSMError as error:
-            raise HostError(
-                f"[{self.host.name}] could not write {remote_filename}: {error}"
-            ) from error
+        path = _path(remote_filename, arguments)
+        with self._moving(f"write {path}"), reading(filename_or_io) as source:
+            limit = arguments.get("_timeout") or None
+            self._next_request().put(path, source, _user(arguments), limit)
         if print_output:
             echo(f"{self.host.print_prefix}file uploaded: {remote_filename}", err=True)
         return True
@@ -242,17 +242,24 @@ class SSMConnector(BaseConnector):
         print_input: bool = False,
         **arguments: Any,
     ) -> bool:
-        """Read a file, checked by its digest."""
-        try:
-            with get_file_io(cast(IO[bytes], filename_or_io), "wb") as sink:
-                self._next_request().get(remote_filename, sink, _user(arguments))
-        except SSMError as error:
-            raise HostError(
-                f"[{self.host.name}] could not read {remote_filename}: {error}"
-            ) from error
+        """Read a file, checked by its digest; without success the local one stays as it is."""
+        path = _path(remote_filename, arguments)
+        with self._moving(f"read {path}"), writing(filename_or_io) as sink:
+            limit = arguments.get("_timeout") or None
+            self._next_request().get(path, sink, _user(arguments), limit)
         if print_output:
             echo(f"{self.host.print_prefix}file downloaded: {remote_filename}", err=True)
         return True
+
+    @contextlib.contextmanager
+    def _moving(self, what: str) -> Iterator[None]:
+        """Make what goes wrong with a file what pyinfra takes for a failure of this host."""
+        try:
+            yield
+        except HostTimeout as error:
+            raise TimeoutError(f"could not {what}: {error}") from error
+        except SSMError as error:
+            raise HostError(f"[{self.host.name}] could not {what}: {error}") from error
 
     def check_can_rsync(self) -> None:
         raise NotImplementedError("rsync needs SSH; over SSM use files.put or files.sync")
@@ -269,10 +276,20 @@ def _request(command: StringCommand, control: Mapping[str, Any]) -> Request:
     )
 
 
-def _user(arguments: dict[str, Any]) -> str | None:
-    """Return whom pyinfra's arguments make the owner of what is written; None is root."""
-    users = (arguments.get(f"_{way}_user") for way in ("su", "sudo", "doas", "dzdo"))
-    return next((user for user in users if user), None)
+def _path(name: str, arguments: Mapping[str, Any]) -> str:
+    """Return what a remote name is relative to pyinfra's `_chdir`; without, it is to the home."""
+    return posixpath.join(arguments.get("_chdir") or "", name)
+
+
+def _user(arguments: Mapping[str, Any]) -> str | None:
+    """Return whom pyinfra's arguments make the owner of what is written; None is root.
+
+    Their order in a command line is doas, dzdo, sudo, su: the last one counts.
+    """
+    if arguments.get("_su_user"):
+        return str(arguments["_su_user"])
+    way = next((way for way in ("sudo", "dzdo", "doas") if arguments.get(f"_{way}")), "")
+    return arguments.get(f"_{way}_user") or None
 
 
 def _asked_by_a_fact() -> bool:
