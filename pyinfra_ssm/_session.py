@@ -180,16 +180,12 @@ class Session:
                 self._socket.close()
 
     def _live(self) -> None:
-        try:
-            self._connect(self._opening)
-        except SocketLost as error:
-            self._trouble = str(error)
-            self._reconnect()
+        self._connect()
         while self.ended is None and not self._closing:
             try:
                 self._turn()
             except SocketLost:
-                self._reconnect()
+                self._connect()
 
     def _turn(self) -> None:
         """Send what is due, wait for whatever comes first, take it."""
@@ -265,7 +261,7 @@ class Session:
 
     # Sockets
 
-    def _connect(self, opening: Opening) -> None:
+    def _open_socket(self, opening: Opening) -> None:
         if self._socket:
             self._socket.close()
         self._opening = opening
@@ -277,18 +273,19 @@ class Session:
             for event in self._channel.connected(opening.token, now):
                 self._dispatch(event, now)
 
-    def _reconnect(self) -> None:
-        """Resume the session on a new socket; raises SessionEnded when that does not work."""
-        if not self._outlives_socket:
+    def _connect(self) -> None:
+        """Open the first socket, or resume the session on a new one; raises SessionEnded."""
+        if self._socket and not self._outlives_socket:
             raise SessionEnded("its connection was lost")
         give_up, delay = time.monotonic() + _RECONNECT_LIMIT, _FIRST_DELAY
         while not self._closing:
             try:
-                opening = self._account.resume_session(self._opening)
+                first = None if self._socket else self._opening  # whose token is not spent
+                opening = first or self._account.resume_session(self._opening)
                 if opening is None:
                     self._is_over_there = True
                     raise SessionEnded("the session ended while its connection was lost")
-                self._connect(opening)
+                self._open_socket(opening)
                 return
             except SocketLost as error:
                 self._trouble = str(error)
@@ -297,8 +294,6 @@ class Session:
                     raise
                 self._trouble = str(error)
             if time.monotonic() > give_up:
-                raise SessionEnded(
-                    f"its connection was lost and could not be resumed: {self._trouble}"
-                )
+                raise SessionEnded(f"its connection was lost for good: {self._trouble}")
             self._nap([self._wakeup], delay * (0.5 + random.random() / 2))
             delay = min(delay * 2, _LONGEST_DELAY)

@@ -52,6 +52,7 @@ class Account:
         self.mark = uuid4().hex  # begins the marks of all our processes
         self.random = Random(faults.seed)
         self._throttle_left = faults.throttle_first
+        self._sockets_refused = 0
         self._numbers = count(1)
 
     @property
@@ -77,6 +78,8 @@ class Account:
             self.random = Random(self.faults.seed)
         if "throttle_first" in changes:
             self._throttle_left = self.faults.throttle_first
+        if "refuse_sockets" in changes:
+            self._sockets_refused = 0
 
     def new_place(self, host: Host, *, elevated: bool) -> Place:
         """Return where the processes of one more session or command run."""
@@ -95,6 +98,12 @@ class Account:
                 f"User: arn:aws:sts::{ACCOUNT_ID}:assumed-role/role/user is not authorized to "
                 f"perform: ssm:{action} because no identity-based policy allows the action",
             )
+
+    def refuses_socket(self) -> bool:
+        """Say whether this client socket is one to be refused; counts it."""
+        refuses = self._sockets_refused < self.faults.refuse_sockets
+        self._sockets_refused += refuses
+        return refuses
 
     def is_connected(self, host: Host) -> bool:
         """Say whether the agent of a host answers."""

@@ -22,6 +22,8 @@ class Faults:
     # Client sockets opened from now on are closed at this age, as the service does about hourly.
     close_every_s: float | None = None
     close_code: int = 1000
+    # So many client sockets from now on are refused with 503.
+    refuse_sockets: int = 0
     # A client socket whose opening request is not signed for ssmmessages is refused with 403.
     signature_wanted: bool = False
     # A larger websocket message from the client closes its socket with code 1009.

@@ -111,6 +111,8 @@ class Server:
         session = self._account.sessions.get(request.match_info["session_id"])
         if session is None:
             raise web.HTTPForbidden(text="no such session")
+        if self._account.refuses_socket():
+            raise web.HTTPServiceUnavailable(text="try again")
         signed = "/ssmmessages/aws4_request" in request.headers.get("Authorization", "")
         if self._account.faults.signature_wanted and not signed:
             raise web.HTTPForbidden(text="the request is not signed")

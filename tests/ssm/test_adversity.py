@@ -28,6 +28,14 @@ def test_nothing_is_lost_repeated_or_run_twice_on_a_bad_line(start: Start, tmp_p
     assert len(host.emulator.sessions) == 1
 
 
+def test_a_first_socket_that_is_refused_is_tried_again_with_the_token_that_is_not_spent(
+    start: Start,
+) -> None:
+    host = start(refuse_sockets=2)
+    assert host.run("echo up")[1] == b"up\n"
+    assert [call["action"] for call in host.emulator.calls] == ["StartSession"]
+
+
 def test_a_socket_that_is_cut_while_a_command_runs_is_replaced(
     start: Start, tmp_path: Path
 ) -> None:
