@@ -8,6 +8,12 @@ from collections.abc import Mapping
 # Characters of output in one answer, below Run Command's 24,000 by room for our first line.
 PIECE = 23_000
 
+# Run Command sets none of these (https://github.com/aws/amazon-ssm-agent/issues/427), and git, pip
+# and others give up without a home.
+_GO_HOME = (
+    'HOME=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)} USER=$(id -un) LOGNAME=$USER; '
+    "export HOME USER LOGNAME; cd ~ 2>/dev/null || cd /"
+)
 _FOLDER = 'umask 077; d=$(mktemp -d "${TMPDIR:-/tmp}/pyinfra-ssm.XXXXXXXX") || exit 9'
 
 
@@ -40,7 +46,8 @@ def command_script(timeout: float | None, terminal: bool) -> str:
         [
             "export d",
             'for f in script stdin; do base64 -d <"$d/$f.packed" | gzip -dc >"$d/$f"; done',
-            "b=$(date +%s); umask 022; cd ~ 2>/dev/null || cd /",
+            "b=$(date +%s); umask 022",
+            _GO_HOME,
             f'{_runner(timeout, terminal)} <"$d/stdin" >"$d/out" 2>"$d/err"; s=$?',
             _told_from_a_timeout(timeout),
             'for f in out err; do : >"$d/$f.packed"; [ ! -s "$d/$f" ] || '
@@ -94,7 +101,7 @@ def finish_script(folder: str, path: str, digest: str, user: str | None) -> str:
     return "\n".join(
         [
             f'd={shlex.quote(folder)}; trap \'rm -rf "$d" "$new"\' EXIT; umask 077',
-            "cd ~ 2>/dev/null || cd /",
+            _GO_HOME,
             f"path=$(realpath -m -- {shlex.quote(path)}) || exit 9",
             '[ ! -d "$path" ] || { echo "$path is a directory" >&2; exit 9; }',
             '[ ! -L "$path" ] || { echo "$path is a link to itself" >&2; exit 9; }',

@@ -25,6 +25,8 @@ _SURROGATES = re.compile("[\udc80-\udcff]")
 _DEFAULT_TIME_LIMIT = 3600
 _TIME_LIMITS = range(5, 172_801)
 _KILLED_EARLY = 137  # exit code of what ran past its time (source)
+# A script has no home and no user: https://github.com/aws/amazon-ssm-agent/issues/427
+_NOT_SET = ("HOME", "USER", "LOGNAME", "SHELL", "TERM")
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class Invocation:
         self.started = datetime.now(UTC)
         self.ended: datetime | None = None
         self._slots = host.slots
+        unset = [name for name in _NOT_SET if name not in host.instance.environment]
+        self._bare = ["env", *(f"--unset={name}" for name in unset)]
         self._place = place
         self._script = script
         self._directory = directory or "/"
@@ -121,7 +125,7 @@ class Invocation:
     async def _execute(self, stdout: int, stderr: int) -> int | None:
         process = await start(
             self._place,
-            script_argv(self._script),
+            [*self._bare, *script_argv(self._script)],
             stdout=stdout,
             stderr=stderr,
             cwd=self._directory,

@@ -2,6 +2,7 @@
 
 import io
 import os
+import pwd
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,12 @@ def test_streams_and_status(host: Host) -> None:
 
 def test_a_command_without_input_reads_end_of_file(host: Host) -> None:
     assert host.run("cat; echo done")[1] == b"done\n"
+
+
+def test_a_command_is_at_home(host: Host) -> None:
+    us = pwd.getpwuid(os.getuid())
+    stdout = host.run('echo "$HOME $USER $LOGNAME"; pwd')[1].decode()
+    assert stdout == f"{us.pw_dir} {us.pw_name} {us.pw_name}\n{us.pw_dir}\n"
 
 
 def test_output_beyond_the_limit_is_fetched_in_pieces(host: Host, tmp_path: Path) -> None:
