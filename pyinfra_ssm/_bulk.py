@@ -78,11 +78,9 @@ class Printout:
         return frame
 
 
-def fetch(
-    account: Account, target: str, options: SessionOptions, request: FileRequest, sudo: bool
-) -> None:
-    """Fetch a file of the host, or raise SSMError; `sudo`: the session's user is not root."""
-    command = fetching_command(request.path, request.user, sudo, options.python)
+def fetch(account: Account, target: str, options: SessionOptions, request: FileRequest) -> None:
+    """Fetch a file of the host, or raise SSMError."""
+    command = fetching_command(request.path, request.user, options.python)
     # As a public copy of the document allows ("true", "false"), and the agent's own tests write it:
     # https://github.com/aws/amazon-ssm-agent/blob/mainline/agent/session/shell/shell_test.go
     parameters = {"command": [command], "separateOutputStream": ["true"]}

@@ -21,7 +21,7 @@ class HostProgram:
     """The receiver of a serving session: sends the program when the host is ready for it."""
 
     def __init__(self, nonce: str) -> None:
-        self.hello: dict[str, Any] | None = None
+        self.is_up = False  # the program has said hello
         self.probed: bool | None = None
         self._marker = ready_marker(nonce)
         self._started = bytearray()  # output before the marker
@@ -54,13 +54,13 @@ class HostProgram:
         return serving_program()
 
     def unasked(self, now: float) -> bytes:
-        if not self._frames or self.hello is None or now - self._pinged < PING_EVERY:
+        if not self._frames or not self.is_up or now - self._pinged < PING_EVERY:
             return b""
         self._pinged = now
         return encode(Frame(Kind.PING, 0))
 
     def farewell(self) -> bytes:
-        return encode(Frame(Kind.LEAVE, 0)) if self.hello is not None else b""
+        return encode(Frame(Kind.LEAVE, 0)) if self.is_up else b""
 
     @property
     def is_full(self) -> bool:
@@ -98,7 +98,7 @@ class HostProgram:
             raise ProtocolError(f"the program on the host sent {error}") from error
         for frame in frames:
             if frame.kind == Kind.HELLO:
-                self.hello = read_json(frame)
+                self.is_up = True
             elif frame.ident in self._frames:  # others are of requests that were given up
                 self._frames[frame.ident].append(frame)
                 self._backlog += len(frame.body)

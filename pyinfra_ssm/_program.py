@@ -6,6 +6,7 @@ that it is asked to do travel in the session itself.
 
 import base64
 import json
+import shlex
 import zlib
 from functools import cache
 from importlib import resources
@@ -15,6 +16,10 @@ from pyinfra_ssm.remote.framing import START
 _PACKAGE = "pyinfra_ssm.remote"
 _SERVING = ("framing", "processes", "files", "commands", "surroundings", "main")
 _FETCHING = ("framing", "files", "bulk")
+
+# Makes the rest of a shell's command root's. `sudo -n` fails at once where it would ask; where the
+# session is root's already, there may be no sudo at all.
+_AS_ROOT = "as_root='sudo -n'; [ \"$(id -u)\" = 0 ] && as_root=; exec $as_root"
 
 _LOADER = """
 import sys, types
@@ -49,24 +54,23 @@ def serving_command(nonce: str, python: str = "python3") -> str:
     """Return the command for an interactive session: raw terminal, marker, then the program.
 
     Raw mode comes first, because a line of over 4,096 characters hangs in canonical mode; the
-    marker is spelled backwards, so that its echo is never taken for it. `sudo -n` fails at once
-    where it would ask; where the session is root's already, there may be no sudo at all.
+    marker is spelled backwards, so that its echo is never taken for it.
     """
     script = (
         "import os,tty,zlib;os.isatty(0) and tty.setraw(0);"
         f'os.write(1,b"\\x1eready "+b"{nonce[::-1]}"[::-1]);'
         f'exec(zlib.decompress(open(0,"rb",closefd=False).read({len(serving_program())})))'
     )
-    return (
-        f"stty raw -echo; as_root='sudo -n'; [ \"$(id -u)\" = 0 ] && as_root=; "
-        f"exec $as_root {python} -c '{script}'"
-    )
+    return f"stty raw -echo; {_AS_ROOT} {python} -c '{script}'"
 
 
-def fetching_command(path: str, user: str | None, sudo: bool, python: str = "python3") -> str:
-    """Return the command for a session that prints one file; it is run without a shell."""
+def fetching_command(path: str, user: str | None, python: str = "python3") -> str:
+    """Return the command for a session that prints one file, which gives it no shell.
+
+    Its user may be another than that of the serving session, whose document is another.
+    """
     program = _sources(_FETCHING, f"from {_PACKAGE}.bulk import main\nmain(sys.argv[1])")
     request = json.dumps({"path": path, "user": user}).encode()
     script = "import sys,zlib,base64;exec(zlib.decompress(base64.b64decode(sys.argv.pop(1))))"
     arguments = " ".join(base64.b64encode(each).decode() for each in (program, request))
-    return f"{'sudo -n ' if sudo else ''}{python} -c '{script}' {arguments}"
+    return shlex.join(["sh", "-c", f"{_AS_ROOT} {python} -c '{script}' {arguments}"])

@@ -63,7 +63,7 @@ class SessionTransport:
         ) as opening:
             self._session = Session(self._account, self._target, opening, program, size)
         try:
-            self._session.wait_for(lambda: program.hello, _OPEN_LIMIT)
+            self._session.wait_for(lambda: program.is_up or None, _OPEN_LIMIT)
         except SSMError as error:
             self.close()
             if isinstance(error, SessionEnded | HostTimeout):
@@ -163,11 +163,10 @@ class SessionTransport:
 
     def _get_bulk(self, request: FileRequest) -> bool:
         """Fetch a large file through a session of its own; return whether that worked."""
-        sudo = bool((self._program.hello or {}).get("sudo"))
         for _ in range(2):  # such a session loses output when its socket drops
             request.content.restart()
             try:
-                fetch(self._account, self._target, self._options, request, sudo)
+                fetch(self._account, self._target, self._options, request)
                 return True
             except ServiceError:
                 self._bulk_works = False  # not allowed, or no such document: not worth asking again

@@ -49,7 +49,7 @@ class Kind(IntEnum):
     PING = 8
     LEAVE = 9
     # from the host
-    HELLO = 32  # JSON
+    HELLO = 32
     STDOUT = 33
     STDERR = 34
     EXITED = 35  # JSON

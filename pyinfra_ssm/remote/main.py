@@ -16,7 +16,7 @@ from typing import Any
 from pyinfra_ssm.remote.commands import READ_SIZE, Command
 from pyinfra_ssm.remote.files import Incoming, Outgoing, describe_failure
 from pyinfra_ssm.remote.framing import CHUNK, Decoder, Frame, FramingError, Kind, armour
-from pyinfra_ssm.remote.surroundings import describe, settle, step_aside
+from pyinfra_ssm.remote.surroundings import settle, step_aside
 
 # Output that waits for the terminal. Beyond it nothing more is read from commands and files.
 OUTBOX_LIMIT = 4 * CHUNK
@@ -56,9 +56,9 @@ class Program:
         for number in (signal.SIGHUP, signal.SIGTERM):
             signal.signal(number, lambda *_: setattr(self, "_leaving", True))
 
-    def run(self, hello: dict[str, Any]) -> None:
+    def run(self) -> None:
         """Serve until the terminal is gone or we are told to leave; take running commands along."""
-        self._send_json(Kind.HELLO, 0, hello)
+        self._send(Kind.HELLO, 0)
         try:
             while not self._leaving:
                 self._turn()
@@ -288,9 +288,8 @@ class Program:
 
 def main() -> None:
     step_aside()
-    hello = describe()
     settle()
     program = Program(0, 1)
     with contextlib.suppress(FramingError):  # the connector is gone or is not ours
-        program.run(hello)
+        program.run()
     sys.stdout = None  # its flush at exit would fail on a dead terminal

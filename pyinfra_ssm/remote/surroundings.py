@@ -5,12 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
-from typing import Any
-
-
-def describe() -> dict[str, Any]:
-    """Return what the connector wants to know of this host before the first command."""
-    return {"sudo": "SUDO_USER" in os.environ}  # whether the session's user is not root
 
 
 def step_aside() -> None:

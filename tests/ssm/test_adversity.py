@@ -1,6 +1,7 @@
 """Sessions over a bad line, on hosts that print what they like."""
 
 import io
+import os
 import random
 from pathlib import Path
 
@@ -121,6 +122,23 @@ def test_a_large_download_asks_for_separate_streams_as_the_document_allows(
     asked = [c["parameters"] for c in host.emulator.calls if c["action"] == "StartSession"]
     separate = asked[1]["Parameters"]["separateOutputStream"]
     assert separate == ["true"]  # the document's other word is "false"
+
+
+def test_a_large_download_takes_root_where_its_own_session_is_not_roots(
+    start: Start, tmp_path: Path
+) -> None:
+    """As with a document with runAsElevated in ssm_document, and AWS's own for the downloads."""
+    (tmp_path / "file").write_bytes(b"line\n" * 100_000)
+    fakes = {"id": "echo 1000", "sudo": f'echo "$0 $1" >>{tmp_path}/log; shift; exec "$@"'}
+    for name, body in fakes.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    host = start(instances=[Instance(environment={"PATH": path})])
+    (tmp_path / "log").unlink()
+    with (tmp_path / "sink").open("w+b") as sink:
+        host.transport.get(str(tmp_path / "file"), sink, None)
+    assert (tmp_path / "log").read_text() == f"{tmp_path}/sudo -n\n"
 
 
 NOTHING = {

@@ -40,7 +40,6 @@ class Terminal:
         os.close(far)
         self._decoder = ArmourDecoder()
         self._frames: list[Frame] = []
-        self.hello: dict[str, Any] = {}
 
     def read(self) -> bytes:
         ready, _, _ = select.select([self._near], [], [], LIMIT)
@@ -74,9 +73,7 @@ def serving() -> Iterator[Any]:
     terminal = Terminal(serving_command("nonce", sys.executable))
     terminal.read_until(ready_marker("nonce"))
     terminal.write(serving_program())
-    hello = terminal.frame()
-    assert hello.kind == Kind.HELLO
-    terminal.hello = json.loads(hello.body)
+    assert terminal.frame().kind == Kind.HELLO
     yield terminal
     terminal.hang_up()
     terminal.process.wait(LIMIT)
@@ -93,14 +90,10 @@ def test_the_marker_is_not_in_the_command_that_an_echo_shows() -> None:
 
 
 def test_the_command_lines_hold_nothing_that_a_document_or_a_line_cannot() -> None:
-    for command in (serving_command("abc"), fetching_command("/x", None, True)):
+    for command in (serving_command("abc"), fetching_command("/x", None)):
         assert "\n" not in command
         assert "{{" not in command  # how documents mark their parameters
         assert len(command) < 16_384
-
-
-def test_hello_says_whether_sudo_was_needed(serving: Any) -> None:
-    assert serving.hello == {"sudo": True}
 
 
 def test_it_leaves_when_told_to(serving: Any) -> None:
@@ -184,7 +177,7 @@ def test_a_command_is_cancelled(serving: Any, tmp_path: Path) -> None:
 
 def test_one_file_is_printed_with_its_digest(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"content" * 50_000)
-    command = fetching_command(str(tmp_path / "file"), None, False, sys.executable)
+    command = fetching_command(str(tmp_path / "file"), None, sys.executable)
     printed = subprocess.run(shlex.split(command), capture_output=True, check=True).stdout
     *contents, ending = ArmourDecoder().feed(printed)
     assert b"".join(frame.body for frame in contents) == b"content" * 50_000
