@@ -8,6 +8,7 @@ from typing import Any
 
 from pyinfra_ssm._encryption import DATA_KEY_BYTES
 from pyinfra_ssm._errors import ServiceError
+from pyinfra_ssm._remedies import code_of, explain
 from pyinfra_ssm._stream_signature import signature
 
 # StartSession for 50 hosts is throttled for some seconds (botocore #993); no limit is published.
@@ -30,22 +31,6 @@ _TRANSIENT = {
     "ConnectionClosedError",
     "ReadTimeoutError",
     "ConnectTimeoutError",
-}
-
-_REMEDIES = {
-    "AccessDeniedException": "Allow {action} for these credentials (the README lists the policy).",
-    "UnauthorizedOperation": "Allow {action} for these credentials (the README lists the policy).",
-    "TargetNotConnected": "Check that the instance runs, that its agent is up and registered in "
-    "this region (instance role AmazonSSMManagedInstanceCore), and that it reaches port 443.",
-    "InvalidInstanceId": "Check the id and the region, and that the agent is online there.",
-    "InvalidDocument": "Check the document's name in this region (knob ssm_document).",
-    "ExpiredTokenException": "Log in again: these credentials have expired.",
-    "ExpiredToken": "Log in again: these credentials have expired.",
-    "UnrecognizedClientException": "Check the credentials: AWS does not know them.",
-    "NoCredentialsError": "Set AWS_PROFILE or the knob ssm_profile, or log in.",
-    "NoRegionError": "Set AWS_DEFAULT_REGION or the knob ssm_region.",
-    "ProfileNotFound": "Check the knob ssm_profile and ~/.aws/config.",
-    "EndpointConnectionError": "Check the network, and the region (knob ssm_region).",
 }
 
 
@@ -153,11 +138,11 @@ class Account:
             try:
                 answer: dict[str, Any] = getattr(self._client(service), action)(**parameters)
                 return answer
-            except (BotoCoreError, ClientError) as error:
-                code = _code(error)
+            except (BotoCoreError, ClientError, ValueError) as error:
+                code = code_of(error)
                 again = code in _THROTTLED or (repeatable and code in _TRANSIENT)
                 if not again or attempt == _MOST_ATTEMPTS:
-                    raise ServiceError(code, _explain(code, service, action, error)) from error
+                    raise ServiceError(code, explain(service, action, error)) from error
             self._waiting.sleep(delay * self._waiting.chance())
             delay = min(delay * 2, _LONGEST_DELAY)
         raise AssertionError("unreachable: the last attempt returns or raises")
@@ -185,14 +170,3 @@ class Account:
                 # walked through in the run and three times at its exit: 0.6 s of it (measured).
                 gc.freeze()
             return self._clients[service]
-
-
-def _code(error: Exception) -> str:
-    response = getattr(error, "response", None) or {}
-    return str(response.get("Error", {}).get("Code") or type(error).__name__)
-
-
-def _explain(code: str, service: str, action: str, error: Exception) -> str:
-    name = f"{service}:{''.join(word.capitalize() for word in action.split('_'))}"
-    remedy = _REMEDIES.get(code, "").format(action=name)
-    return f"{name} failed: {str(error).rstrip('.')}. {remedy}".rstrip()

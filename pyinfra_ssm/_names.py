@@ -1,5 +1,7 @@
 """What comes after @ssm/ in the name of a host."""
 
+import re
+
 from pyinfra import logger
 from pyinfra.api.exceptions import InventoryError
 
@@ -7,12 +9,14 @@ from pyinfra_ssm import targets
 from pyinfra_ssm._accounts import account_of
 from pyinfra_ssm._errors import SSMError
 
+_ID = re.compile("m?i-[0-9a-f]+")
+
 
 def instance_ids(name: str | None) -> list[str]:
     """Return the instances that a name stands for; raises InventoryError."""
     if name and name.startswith("tag:"):
         return _tagged(name.removeprefix("tag:"))
-    if name and name.startswith(("i-", "mi-")):
+    if name and _ID.fullmatch(name):
         return [name]
     raise InventoryError(
         f"@ssm/{name or ''} names no host. Write @ssm/i-..., @ssm/mi-... or @ssm/tag:Key=Value."

@@ -1,10 +1,12 @@
 """Which instances a tag names, and which of them can be reached: EC2's and SSM's view together."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyinfra_ssm._account import Account
+
+_MOST_VALUES = 50  # of a filter; the API takes 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,8 @@ class Instance:
 def find(account: Account, tags: Mapping[str, str]) -> list[Instance]:
     """Return the instances that carry all `tags`, by id; terminated ones are not listed.
 
-    Raises ServiceError. Hosts outside of EC2 (mi-...) are found by their tags in SSM.
+    `*` and `?` in a value are wildcards. Hosts outside of EC2 (mi-...) are found by their tags in
+    SSM, which knows no wildcards. Raises ServiceError.
     """
     filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
     rows = [
@@ -29,13 +32,24 @@ def find(account: Account, tags: Mapping[str, str]) -> list[Instance]:
         for reservation in page["Reservations"]
         for row in reservation["Instances"]
     ]
-    wanted = [{"Key": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
-    nodes = [
-        node
-        for page in account.pages("ssm", "describe_instance_information", Filters=wanted)
-        for node in page["InstanceInformationList"]
-    ]
-    return merge(rows, nodes)
+    ids = [row["InstanceId"] for row in rows]
+    return merge(rows, [*_nodes_of(account, ids), *_tagged_nodes(account, tags)])
+
+
+def _nodes_of(account: Account, ids: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield SSM's view of instances. Not by their tags, whose wildcards only EC2 knows."""
+    for at in range(0, len(ids), _MOST_VALUES):
+        yield from _nodes(account, {"InstanceIds": ids[at : at + _MOST_VALUES]})
+
+
+def _tagged_nodes(account: Account, tags: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+    return _nodes(account, {f"tag:{key}": [value] for key, value in tags.items()})
+
+
+def _nodes(account: Account, wanted: Mapping[str, Sequence[str]]) -> Iterator[Mapping[str, Any]]:
+    filters = [{"Key": key, "Values": list(values)} for key, values in wanted.items()]
+    for page in account.pages("ssm", "describe_instance_information", Filters=filters):
+        yield from page["InstanceInformationList"]
 
 
 def merge(rows: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]]) -> list[Instance]:

@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from pyinfra_ssm import targets
 from pyinfra_ssm._account import Account, Opening, Waiting
 from pyinfra_ssm._errors import ServiceError
+from pyinfra_ssm._remedies import explain
 from pyinfra_ssm._session import new_lock
 from pyinfra_ssm.emulator import DEFAULT_ID, Instance
 from tests.ssm.conftest import Emulate
@@ -68,6 +70,15 @@ def test_a_resumed_session_keeps_its_address_if_none_is_given(emulate: Emulate) 
     assert resumed.token != session.token
 
 
+def test_the_waits_are_of_random_length(emulate: Emulate) -> None:
+    emulate(throttle_first=3)
+    waits: list[float] = []
+    chances = iter([0.25, 0.5, 0.75])
+    account = Account(None, None, Waiting(waits.append, lambda: next(chances)), new_lock())
+    account.start_session(DEFAULT_ID, "AWS-StartInteractiveCommand", {"command": ["true"]})
+    assert waits == [0.125, 0.5, 1.5]
+
+
 ERRORS = {
     "not connected": ({"not_connected": ["*"]}, "TargetNotConnected", "Check that the instance"),
     "denied": ({"denied": ["StartSession"]}, "AccessDeniedException", "Allow ssm:StartSession"),
@@ -97,6 +108,49 @@ def test_no_region_that_boto3_reads_says_what_to_set(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "y")
     with pytest.raises(ServiceError, match="Set AWS_DEFAULT_REGION or the knob ssm_region"):
         patient.terminate_session("user-0")
+
+
+SETTINGS = {
+    "half of the credentials": ({"AWS_SECRET_ACCESS_KEY": ""}, "Set both AWS_ACCESS_KEY_ID"),
+    "an endpoint that is none": ({"AWS_ENDPOINT_URL_SSM": "nonsense"}, "Check AWS_ENDPOINT_URL"),
+    "an endpoint where nobody is": (
+        {"AWS_ENDPOINT_URL_SSM": "http://127.0.0.1:1"},
+        "Check the network",
+    ),
+    "a region that is none": (
+        {"AWS_DEFAULT_REGION": "us west", "AWS_ENDPOINT_URL_SSM": ""},
+        "Check AWS_DEFAULT_REGION",
+    ),
+    "a proxy that is not there": ({"http_proxy": "http://127.0.0.1:1"}, "proxy that https_proxy"),
+}
+
+
+@pytest.mark.parametrize(("changes", "remedy"), SETTINGS.values(), ids=SETTINGS)
+def test_a_wrong_setting_says_which(
+    emulate: Emulate,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    changes: dict[str, str],
+    remedy: str,
+) -> None:
+    emulate()
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    for name, value in changes.items():
+        monkeypatch.setenv(name, value)
+    account = Account(None, None, Waiting(lambda _: None, lambda: 1.0), new_lock())
+    with pytest.raises(ServiceError, match=remedy):
+        account.terminate_session("user-0")
+
+
+def test_an_answer_is_given_in_the_services_own_words() -> None:
+    answer: Any = {"Error": {"Code": "TargetNotConnected", "Message": "i-0 is not connected."}}
+    text = explain("ssm", "start_session", ClientError(answer, "StartSession"))
+    assert text.startswith(
+        "ssm:StartSession failed: TargetNotConnected: i-0 is not connected. Check that"
+    )
 
 
 def test_no_credentials_says_what_to_set(
@@ -141,6 +195,29 @@ def test_a_tag_finds_what_there_is_and_why_some_cannot_be_reached(
         DEFAULT_ID: "",
     }
     assert (found[DEFAULT_ID].name, found[DEFAULT_ID].instance_type) == ("one", "g5g.xlarge")
+
+
+WILD = [
+    Instance(tags={"Role": "inference"}),
+    Instance(instance_id="i-00000000000000002", tags={"Role": "inferior"}),
+    Instance(instance_id="i-00000000000000003", tags={"Role": "build"}),
+    Instance(instance_id="i-00000000000000004", tags={"Role": "a=b c"}),
+]
+VALUES = {
+    "a beginning": ("infer*", [DEFAULT_ID, "i-00000000000000002"]),
+    "one character": ("buil?", ["i-00000000000000003"]),
+    "equals signs and spaces": ("a=b c", ["i-00000000000000004"]),
+}
+
+
+@pytest.mark.parametrize(("value", "ids"), VALUES.values(), ids=VALUES)
+def test_a_value_may_have_wildcards(
+    emulate: Emulate, patient: Patient, value: str, ids: list[str]
+) -> None:
+    emulate(WILD)
+    found = targets.find(patient, {"Role": value})
+    assert sorted(each.instance_id for each in found) == sorted(ids)
+    assert not any(each.unreachable for each in found)
 
 
 def test_a_hybrid_node_is_found_by_its_tag_in_ssm() -> None:

@@ -22,10 +22,12 @@ PURE = [
     "_messages",
     "_payloads",
     "_program",
+    "_remedies",
     "_reordering",
     "_retransmission",
     "_run_scripts",
     "_shell",
+    "_start_failure",
     "_states",
 ]
 

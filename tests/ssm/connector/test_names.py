@@ -15,7 +15,9 @@ def test_an_instance_is_its_own_name() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", [None, "", "web-1", "tag:Role", "tag:=x"])
+@pytest.mark.parametrize(
+    "name", [None, "", "web-1", "i-", "i-0 0", "I-0", "i-0/", "tag:", "tag:Role", "tag:=x"]
+)
 def test_what_names_no_host_says_how_to_write_it(name: str) -> None:
     with pytest.raises(InventoryError, match="Write @ssm/"):
         list(SSMConnector.make_names_data(name))
