@@ -39,15 +39,21 @@ class Memory:
         self._path = folder / f"{hashlib.sha256(key).hexdigest()[:32]}.json"
 
     def load(self) -> list[Request]:
-        """Return what was saved; nothing if there is no file, or none that we wrote."""
+        """Return what was saved; nothing if there is no file, or none that we wrote.
+
+        What it holds is run as root: a file that others can write to counts as none.
+        """
         try:
-            if self._path.stat().st_size > _LARGEST_FILE:
-                return []
-            saved = json.loads(self._path.read_bytes())
+            with self._path.open("rb") as file:
+                found = os.fstat(file.fileno())
+                others = found.st_uid != os.geteuid() or found.st_mode & 0o022
+                if others or found.st_size > _LARGEST_FILE:
+                    return []
+                saved = json.load(file)
             if saved["version"] != _VERSION:
                 return []
             return [_request(each) for each in saved["commands"]]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return []
 
     def save(self, requests: Sequence[Request]) -> None:
@@ -75,10 +81,14 @@ def _request(saved: dict[str, object]) -> Request:
     return Request(command, timeout=timeout, terminal=terminal)
 
 
-def default_folder() -> Path:
-    """Return where memories are kept."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "pyinfra-ssm"
+def default_folder() -> Path | None:
+    """Return where memories are kept; None where this user has no place for them."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    try:
+        cache = cache.expanduser()
+    except RuntimeError:  # neither HOME nor an account of this machine
+        return None
+    return cache / "pyinfra-ssm" if cache.is_absolute() else None
 
 
 class Foresight:

@@ -134,8 +134,10 @@ class SSMConnector(BaseConnector):
             return
         if self.state.current_stage > StateStage.Prepare:
             return
+        if (folder := default_folder()) is None:
+            return
         deploy = [self.state.cwd or "", *(a for a in sys.argv[1:] if not a.startswith("-"))]
-        foresight = Foresight(Memory(default_folder(), self.host.name, deploy))
+        foresight = Foresight(Memory(folder, self.host.name, deploy))
         with contextlib.suppress(SSMError):  # the first command says it better, or gets a new one
             foresight.begin(transport.begin)
             self._foresight = foresight

@@ -1,10 +1,11 @@
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pyinfra_ssm._errors import SessionEnded
-from pyinfra_ssm._prefetch import Foresight, Memory
+from pyinfra_ssm._prefetch import Foresight, Memory, default_folder
 from pyinfra_ssm._transport import Ending, Request, Stream
 
 UPTIME, NAME, NEW = (Request(command) for command in ("uptime", "uname", "new"))
@@ -126,6 +127,8 @@ DAMAGED = {
     "not commands": b'{"version": 1, "commands": [{"command": 7}]}',
     "a list": b"[]",
     "not text": b"\xff\xfe",
+    "lists in lists": b"[" * 100_000,
+    "larger than any": b" " * (1 << 20) + b"{}",
 }
 
 
@@ -136,6 +139,46 @@ def test_a_damaged_memory_is_an_empty_one(tmp_path: Path, content: bytes) -> Non
     (path,) = tmp_path.iterdir()
     path.write_bytes(content)
     assert memory.load() == []
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_a_memory_that_others_can_write_to_is_an_empty_one(tmp_path: Path, mode: int) -> None:
+    memory = Memory(tmp_path, "@ssm/i-1", [])
+    memory.save([UPTIME])
+    (path,) = tmp_path.iterdir()
+    path.chmod(mode)
+    assert memory.load() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file away")
+def test_a_memory_of_somebody_else_is_an_empty_one(tmp_path: Path) -> None:
+    memory = Memory(tmp_path, "@ssm/i-1", [])
+    memory.save([UPTIME])
+    (path,) = tmp_path.iterdir()
+    os.chown(path, 65534, 65534)
+    assert memory.load() == []
+
+
+PLACES = {
+    "as the desktops say": ({"XDG_CACHE_HOME": "/cache", "HOME": "/home/me"}, "/cache"),
+    "at home": ({"XDG_CACHE_HOME": "", "HOME": "/home/me"}, "/home/me/.cache"),
+}
+
+
+@pytest.mark.parametrize(("environment", "place"), PLACES.values(), ids=PLACES)
+def test_the_place_of_memories(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], place: str
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert default_folder() == Path(place) / "pyinfra-ssm"
+
+
+def test_who_has_no_home_has_no_place_for_memories(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 4_000_000_001)  # of no account of this machine
+    assert default_folder() is None
 
 
 def test_a_memory_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
