@@ -168,8 +168,10 @@ class SessionTransport:
             try:
                 fetch(self._account, self._target, self._options, request)
                 return True
-            except ServiceError:
-                self._bulk_works = False  # not allowed, or no such document: not worth asking again
+            except ServiceError as error:
+                # Not allowed, or no such document: not worth asking again. An agent that restarts
+                # takes no new session for some seconds, while those that it has go on (recorded).
+                self._bulk_works = error.code == "TargetNotConnected"
                 return False
             except Interrupted:
                 raise

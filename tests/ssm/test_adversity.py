@@ -141,6 +141,19 @@ def test_a_large_download_takes_root_where_its_own_session_is_not_roots(
     assert (tmp_path / "log").read_text() == f"{tmp_path}/sudo -n\n"
 
 
+def test_a_download_while_the_agent_restarts_does_not_slow_down_the_next(
+    start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(b"line\n" * 100_000)
+    host = start()
+    for away, sessions in (["*"], 1), ([], 2):
+        host.emulator.set_faults(not_connected=away)
+        with (tmp_path / "sink").open("w+b") as sink:
+            host.transport.get(str(tmp_path / "file"), sink, None)
+        assert (tmp_path / "sink").read_bytes() == b"line\n" * 100_000
+        assert len(host.emulator.sessions) == sessions
+
+
 NOTHING = {
     "schemaVersion": "1.0",
     "sessionType": "NonInteractiveCommands",
