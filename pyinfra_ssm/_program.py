@@ -14,7 +14,7 @@ from importlib import resources
 from pyinfra_ssm.remote.framing import START
 
 _PACKAGE = "pyinfra_ssm.remote"
-_SERVING = ("framing", "processes", "files", "commands", "surroundings", "main")
+_SERVING = ("framing", "processes", "files", "commands", "surroundings", "leader", "main")
 _FETCHING = ("framing", "files", "bulk")
 
 # Makes the rest of a shell's command root's. `sudo -n` fails at once where it would ask; where the

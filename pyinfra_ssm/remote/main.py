@@ -16,7 +16,8 @@ from typing import Any
 from pyinfra_ssm.remote.commands import READ_SIZE, Command
 from pyinfra_ssm.remote.files import Incoming, Outgoing, describe_failure
 from pyinfra_ssm.remote.framing import CHUNK, Decoder, Frame, FramingError, Kind, armour
-from pyinfra_ssm.remote.surroundings import settle, step_aside
+from pyinfra_ssm.remote.leader import step_aside
+from pyinfra_ssm.remote.surroundings import settle
 
 # Output that waits for the terminal. Beyond it nothing more is read from commands and files.
 OUTBOX_LIMIT = 4 * CHUNK
@@ -49,7 +50,8 @@ class Program:
         self._orphans: deque[int] = deque()
         self._leaving = False
         self._awake, wake = os.pipe()
-        for fd in (source, sink, self._awake, wake):
+        # Not the source: it is the terminal, and the leader's too, which writes in whole lines.
+        for fd in (sink, self._awake, wake):
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -287,9 +289,9 @@ class Program:
 
 
 def main() -> None:
-    step_aside()
+    sink = step_aside()
     settle()
-    program = Program(0, 1)
+    program = Program(0, sink)
     with contextlib.suppress(FramingError):  # the connector is gone or is not ours
         program.run()
     sys.stdout = None  # its flush at exit would fail on a dead terminal

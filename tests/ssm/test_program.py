@@ -7,7 +7,10 @@ import select
 import shlex
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,7 @@ class Terminal:
 
     def __init__(self, command: str) -> None:
         self._near, far = pty.openpty()
+        self.name = os.ttyname(far)
         self.process = subprocess.Popen(
             ["sh", "-c", command],
             stdin=far,
@@ -94,6 +98,28 @@ def test_the_command_lines_hold_nothing_that_a_document_or_a_line_cannot() -> No
         assert "\n" not in command
         assert "{{" not in command  # how documents mark their parameters
         assert len(command) < 16_384
+
+
+def test_what_others_write_to_the_terminal_lands_between_the_frames(serving: Any) -> None:
+    """As wall(1) does, and systemd before a shutdown: sudo enters its terminal into utmp."""
+    is_over = threading.Event()
+
+    def wall() -> None:
+        with suppress(OSError), open(serving.name, "wb", buffering=0) as terminal:
+            while not is_over.is_set():
+                terminal.write(b"\r\nBroadcast\r\n")
+
+    run(serving, 1, "head -c 2000000 /dev/urandom")
+    content = b""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(wall)
+        try:
+            while (frame := serving.frame()).kind == Kind.STDOUT:
+                content += frame.body
+        finally:
+            is_over.set()
+            serving.hang_up()
+    assert (frame.kind, len(content)) == (Kind.EXITED, 2_000_000)
 
 
 def test_it_leaves_when_told_to(serving: Any) -> None:
