@@ -10,6 +10,9 @@ SOCKET_PATIENCE = 20.0
 # Seconds without a frame of the host, while it owes us an acknowledgement, after which the host is:
 # the service keeps the socket open for an agent that is gone, as after a reboot.
 HOST_PATIENCE = 45.0
+# Of that, what is left on a new socket at least. Less than a socket's own, or a silent host would be
+# laid to one socket after the other, for as long as the service resumes its session.
+NEW_SOCKET_PATIENCE = 15.0
 # The same while the service says that the agent has lost its own connection: it may yet find it.
 PAUSED_PATIENCE = 300.0
 
@@ -28,8 +31,9 @@ class Liveness:
         self._heard = self._heard_host = self._pinged = self._owed_since = now
 
     def renew(self, now: float) -> None:
-        """Note that there is a new socket."""
-        self._heard = self._heard_host = self._owed_since = now
+        """Note that there is a new socket, on which what is owed is asked for again."""
+        self._heard = now
+        self._heard_host = max(self._heard_host, now - HOST_PATIENCE + NEW_SOCKET_PATIENCE)
 
     def hear(self, now: float, from_host: bool) -> None:
         """Note that something came: a frame, or (not from the host) the answer to a ping."""

@@ -52,6 +52,26 @@ def test_a_host_that_acknowledges_nothing_is_dead_though_its_socket_answers() ->
     assert liveness.verdict(now + 5, unacknowledged=True) is Verdict.HOST_DEAD
 
 
+def test_a_silent_host_is_found_dead_however_often_its_socket_is_replaced() -> None:
+    liveness = Liveness(now=0.0)
+    now = 0.0
+    while (verdict := liveness.verdict(now, unacknowledged=True)) is not Verdict.HOST_DEAD:
+        if verdict is Verdict.SOCKET_DEAD:
+            liveness.renew(now)  # the service resumes a session whose host is gone
+        now += 1.0
+        assert now < 2 * HOST_PATIENCE
+
+
+def test_a_host_has_time_to_answer_on_a_new_socket() -> None:
+    liveness = Liveness(now=0.0)
+    assert liveness.verdict(0.0, unacknowledged=True) is Verdict.FINE
+    awake = 10 * HOST_PATIENCE  # a laptop has slept
+    liveness.renew(awake)
+    assert liveness.verdict(awake + 10, unacknowledged=True) is Verdict.FINE
+    liveness.hear(awake + 10, from_host=True)
+    assert liveness.verdict(awake + 25, unacknowledged=True) is Verdict.FINE
+
+
 @pytest.mark.parametrize("renewed", [False, True])
 def test_a_new_socket_starts_anew(renewed: bool) -> None:
     liveness = Liveness(now=0.0)
