@@ -10,8 +10,8 @@ SOCKET_PATIENCE = 20.0
 # Seconds without a frame of the host, while it owes us an acknowledgement, after which the host is:
 # the service keeps the socket open for an agent that is gone, as after a reboot.
 HOST_PATIENCE = 45.0
-# Of that, what is left on a new socket at least. Less than a socket's own, or a silent host would be
-# laid to one socket after the other, for as long as the service resumes its session.
+# Of that, what is left on a new socket at least. Less than a socket's own, or a silent host would
+# be laid to one socket after the other, for as long as the service resumes its session.
 NEW_SOCKET_PATIENCE = 15.0
 # The same while the service says that the agent has lost its own connection: it may yet find it.
 PAUSED_PATIENCE = 300.0
