@@ -13,8 +13,10 @@ HOST_PATIENCE = 45.0
 # Of that, what is left on a new socket at least. Less than a socket's own, or a silent host would
 # be laid to one socket after the other, for as long as the service resumes its session.
 NEW_SOCKET_PATIENCE = 15.0
-# The same while the service says that the agent has lost its own connection: it may yet find it.
-PAUSED_PATIENCE = 300.0
+# The same while the service says that the agent has lost its own connection. It tries five times to
+# get it back, each of which takes 20 s where nothing answers, and then no more:
+# https://github.com/aws/amazon-ssm-agent/blob/mainline/agent/session/config/config.go
+PAUSED_PATIENCE = 120.0
 
 
 class Verdict(Enum):
