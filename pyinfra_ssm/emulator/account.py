@@ -129,7 +129,11 @@ class Account:
     async def reboot(self, host: Host, seconds: float) -> None:
         """End all that runs on a host, without a word to the clients, and keep it away a while."""
         self.restart_agent(host, seconds)
-        await self._end([each for each in self.sessions.values() if each.host is host], [host])
+        sessions = [each for each in self.sessions.values() if each.host is host]
+        if not self.faults.reboot_noticed:
+            await asyncio.gather(*(each.lose_agent() for each in sessions))
+            sessions = []
+        await self._end(sessions, [host])
 
     async def reset(self) -> None:
         """Be as at the start: end what runs, forget what was, take back every change."""

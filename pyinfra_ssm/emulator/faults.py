@@ -53,6 +53,9 @@ class Faults:
     port_refused_s: float = 60.0
     # How long an instance is away when `reboot` runs on it (this machine only).
     reboot_s: float = 1.0
+    # Whether the service knows that the sessions of an instance that reboots are over. If not, they
+    # can be resumed, and nobody answers.
+    reboot_noticed: bool = True
     # Answers of InvocationDoesNotExist after SendCommand, per invocation.
     invocation_missing: int = 1
     # Whether one InProgress follows the first answer that shows the ending.

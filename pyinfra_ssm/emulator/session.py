@@ -79,12 +79,16 @@ class Session:
         self._tell_client_closed(output)
         self._tell_agent(MessageType.CHANNEL_CLOSED)
 
-    async def die(self) -> None:
-        """Go without a word, as in a crash; kill what runs."""
-        self.has_ended = True
+    async def lose_agent(self) -> None:
+        """Go on with nobody behind it, as if the agent had never been heard of again."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def die(self) -> None:
+        """Go without a word, as in a crash; kill what runs."""
+        self.has_ended = True
+        await self.lose_agent()
         if self._socket is not None:
             self._socket.abort()
 

@@ -84,6 +84,28 @@ def test_a_socket_that_is_not_listened_to_is_not_taken_for_dead(
     assert "ResumeSession" not in [call["action"] for call in host.emulator.calls]
 
 
+def test_a_host_that_is_gone_is_given_up_although_its_session_is_resumed(
+    start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, seconds in {
+        "_liveness.SOCKET_PATIENCE": 0.5,
+        "_liveness.HOST_PATIENCE": 2.0,
+        "_liveness.NEW_SOCKET_PATIENCE": 0.4,
+        "_host_program.PING_EVERY": 0.2,
+        "_session._LOOK_EVERY": 0.1,
+    }.items():
+        monkeypatch.setattr(f"pyinfra_ssm.{name}", seconds)
+    host = start(reboot_noticed=False)
+    fifo = tmp_path / "fifo"
+    host.run(f"mkfifo {fifo}")
+    running = host.transport.begin(Request(f"echo >{fifo}; sleep 1000"))
+    fifo.read_text()
+    host.emulator.reboot(seconds=0.0)
+    with pytest.raises(SessionEnded, match="stopped answering"):
+        running.finish(lambda *_: None)
+    assert "ResumeSession" in [call["action"] for call in host.emulator.calls]
+
+
 def test_a_service_that_passes_small_frames_only_gets_small_frames(
     start: Start, tmp_path: Path
 ) -> None:
