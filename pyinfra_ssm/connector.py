@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import posixpath
 import sys
 from collections.abc import Iterator, Mapping
 from io import IOBase
@@ -23,11 +22,12 @@ from pyinfra.connectors.util import (
 )
 
 from pyinfra_ssm._accounts import account_of
+from pyinfra_ssm._arguments import path_of, request_of, user_of
 from pyinfra_ssm._errors import HostTimeout, SSMError
 from pyinfra_ssm._knobs import KNOBS, ConnectorData
 from pyinfra_ssm._local_files import reading, writing
 from pyinfra_ssm._names import instance_ids
-from pyinfra_ssm._output import Lines, stdin_bytes
+from pyinfra_ssm._output import Lines
 from pyinfra_ssm._prefetch import Foresight, Memory, default_folder
 from pyinfra_ssm._reach import Choice, reach
 from pyinfra_ssm._session_transport import SessionTransport
@@ -186,7 +186,7 @@ class SSMConnector(BaseConnector):
     def _execute(
         self, unix: StringCommand, control: Mapping[str, Any], print_output: bool, is_fact: bool
     ) -> tuple[int, CommandOutput]:
-        request = _request(unix, control)
+        request = request_of(unix, control)
         lines = Lines(functools.partial(self._print_line, print_output), terminal=request.terminal)
         ending = None
         if is_fact and self._foresight is not None:
@@ -227,10 +227,10 @@ class SSMConnector(BaseConnector):
     ) -> bool:
         """Write a file: 0600 from its first moment if it is new, as before if it is not."""
         self._end_foresight()
-        path = _path(remote_filename, arguments)
+        path = path_of(remote_filename, arguments)
         with self._moving(f"write {path}"), reading(filename_or_io) as source:
             limit = arguments.get("_timeout") or None
-            self._next_request().put(path, source, _user(arguments), limit)
+            self._next_request().put(path, source, user_of(arguments), limit)
         if print_output:
             echo(f"{self.host.print_prefix}file uploaded: {remote_filename}", err=True)
         return True
@@ -245,10 +245,10 @@ class SSMConnector(BaseConnector):
         **arguments: Any,
     ) -> bool:
         """Read a file, checked by its digest; without success the local one stays as it is."""
-        path = _path(remote_filename, arguments)
+        path = path_of(remote_filename, arguments)
         with self._moving(f"read {path}"), writing(filename_or_io) as sink:
             limit = arguments.get("_timeout") or None
-            self._next_request().get(path, sink, _user(arguments), limit)
+            self._next_request().get(path, sink, user_of(arguments), limit)
         if print_output:
             echo(f"{self.host.print_prefix}file downloaded: {remote_filename}", err=True)
         return True
@@ -265,33 +265,6 @@ class SSMConnector(BaseConnector):
 
     def check_can_rsync(self) -> None:
         raise NotImplementedError("rsync needs SSH; over SSM use files.put or files.sync")
-
-
-def _request(command: StringCommand, control: Mapping[str, Any]) -> Request:
-    raw, stdin = command.get_raw_value(), stdin_bytes(control.get("_stdin"))
-    return Request(
-        raw,
-        stdin,
-        timeout=control.get("_timeout") or None,
-        terminal=bool(control.get("_get_pty")),
-        has_secret=raw != str(command) or bool(stdin),
-    )
-
-
-def _path(name: str, arguments: Mapping[str, Any]) -> str:
-    """Return what a remote name is relative to pyinfra's `_chdir`; without, it is to the home."""
-    return posixpath.join(arguments.get("_chdir") or "", name)
-
-
-def _user(arguments: Mapping[str, Any]) -> str | None:
-    """Return whom pyinfra's arguments make the owner of what is written; None is root.
-
-    Their order in a command line is doas, dzdo, sudo, su: the last one counts.
-    """
-    if arguments.get("_su_user"):
-        return str(arguments["_su_user"])
-    way = next((way for way in ("sudo", "dzdo", "doas") if arguments.get(f"_{way}")), "")
-    return arguments.get(f"_{way}_user") or None
 
 
 def _asked_by_a_fact() -> bool:
