@@ -141,9 +141,6 @@ class Session:
             if self._closing:
                 return
             self._closing = True
-            farewell = self._receiver.farewell()
-            if self.ended is None and len(farewell) <= self._channel.room:
-                self._channel.send(farewell, time.monotonic())
         self._wakeup.call()
         self._thread.join(SOCKET_PATIENCE)
         _leaving.unregister(self)
@@ -186,6 +183,16 @@ class Session:
                 self._turn()
             except SocketLost:
                 self._connect()
+        self._take_leave()
+
+    def _take_leave(self) -> None:
+        """Tell the program there to go: nobody can where TerminateSession is not allowed."""
+        with self._changed:
+            if len(farewell := self._receiver.farewell()) <= self._channel.room:
+                self._channel.send(farewell, time.monotonic())
+        if self._socket:
+            with contextlib.suppress(SocketLost):
+                self._socket.send(self._channel.data_to_send())
 
     def _turn(self) -> None:
         """Send what is due, wait for whatever comes first, take it."""
@@ -198,8 +205,6 @@ class Session:
             reads = not self._receiver.is_full
         if outbox:
             socket.send(outbox)
-        if self._closing:
-            return
         waited = [self._wakeup, socket] if reads else [self._wakeup]
         patience = 0.0 if reads and socket.has_more else until - time.monotonic()
         readable = self._nap(waited, patience)

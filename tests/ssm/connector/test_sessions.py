@@ -1,6 +1,7 @@
 """How the connection begins, is kept and ends, and why it fails."""
 
 import os
+import select
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,21 @@ def test_a_reboot_in_the_middle_fails_that_command_and_connect_waits_for_the_hos
 
 def request(command: str) -> Any:
     return Request(command)
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_the_program_goes_also_where_sessions_may_not_be_terminated(
+    emulate: Emulate, inventory: Any, interrupted: bool
+) -> None:
+    emulate(denied=["TerminateSession"])
+    host = inventory().inventory.get_host(NAME)
+    program = os.pidfd_open(int(host.run_shell_command(StringCommand("echo $PPID"))[1].stdout))
+    if interrupted:
+        host.connector._transport._session.abandon()
+    host.disconnect()
+    ended, _, _ = select.select([program], [], [], 30)
+    os.close(program)
+    assert ended
 
 
 def test_a_session_that_this_machine_cannot_take_up_is_terminated(
