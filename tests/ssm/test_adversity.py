@@ -3,11 +3,16 @@
 import io
 import os
 import random
+import signal
+import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pyinfra_ssm._errors import HostTimeout, SessionEnded
+from pyinfra_ssm._account import Account
+from pyinfra_ssm._errors import HostTimeout, NoProgram, SessionEnded
 from pyinfra_ssm._session_transport import SessionTransport
 from pyinfra_ssm._transport import Ending, Request
 from pyinfra_ssm.emulator import DEFAULT_ID, Instance
@@ -224,3 +229,59 @@ def test_what_is_asked_in_a_session_is_in_no_api_call(start: Start, tmp_path: Pa
     host.run("echo hunter2", stdin=b"hunter2")
     host.transport.put(str(tmp_path / "hunter2"), io.BytesIO(b"hunter2"), None)
     assert "hunter2" not in repr(host.emulator.calls)
+
+
+def test_a_socket_that_falls_silent_is_found_out_by_a_ping_and_replaced(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service is away: it neither answers nor closes."""
+    monkeypatch.setattr("pyinfra_ssm._liveness.PING_EVERY", 0.2)
+    monkeypatch.setattr("pyinfra_ssm._liveness.SOCKET_PATIENCE", 0.5)
+    monkeypatch.setattr("pyinfra_ssm._session._LOOK_EVERY", 0.1)
+    asked, resume = threading.Event(), Account.resume_session
+
+    def note(account: Account, *arguments: Any) -> Any:
+        asked.set()
+        return resume(account, *arguments)
+
+    monkeypatch.setattr(Account, "resume_session", note)
+    host = start()
+    host.emulator.process.send_signal(signal.SIGSTOP)
+    try:
+        assert asked.wait(30), "nobody noticed"
+    finally:
+        host.emulator.process.send_signal(signal.SIGCONT)
+    assert host.run("echo back")[1] == b"back\n"
+    assert len(host.emulator.sessions) == 1
+
+
+NOEXEC = """exec 3<<'@'
+{{command}}
+@
+exec unshare -m sh -c 'mount -t tmpfs -o noexec tmpfs /tmp && exec sh /dev/fd/3'"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+def test_nothing_needs_tmp_to_be_executable(emulate: Emulate) -> None:
+    document = {
+        "schemaVersion": "1.0",
+        "sessionType": "InteractiveCommands",
+        "parameters": {"command": {"type": "String"}},
+        "properties": {"linux": {"commands": NOEXEC, "runAsElevated": True}},
+    }
+    emulator = emulate(documents={"With-Noexec": document})
+    transport = SessionTransport(account(), DEFAULT_ID, replace(OPTIONS, document="With-Noexec"))
+    try:
+        transport.open()
+    except NoProgram as error:
+        pytest.skip(f"no file system may be mounted here: {error}")
+    try:
+        host = Host(emulator, transport)
+        script = "echo 'echo ran' >/tmp/script; chmod +x /tmp/script; /tmp/script"
+        assert host.run(script)[0] == Ending(126)  # it is as it should be
+        assert host.run("echo x", stdin=b"y")[1] == b"x\n"
+        host.transport.put("/tmp/file", io.BytesIO(b"y"), None)
+        assert host.run("cat /tmp/file")[1] == b"y"
+        assert host.run(f": {'y' * 200_000}; echo long")[1] == b"long\n"
+    finally:
+        transport.close()

@@ -196,6 +196,17 @@ def test_a_file_that_takes_longer_than_its_limit_is_left_as_it_was(
     assert (tmp_path / "old").read_text() == "old"
 
 
+def test_a_user_reads_nothing_that_the_user_may_not(host: Host, tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    (tmp_path / "ours").write_text("secret")
+    (tmp_path / "ours").chmod(0o600)
+    sink = io.BytesIO()
+    with pytest.raises(RemoteFileError, match="Permission denied"):
+        host.transport.get(str(tmp_path / "ours"), sink, "nobody")
+    assert sink.getvalue() == b""
+
+
 def test_a_large_file_of_random_bytes_goes_there_and_back(
     host: Host, put: Any, tmp_path: Path
 ) -> None:

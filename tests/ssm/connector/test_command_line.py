@@ -89,6 +89,58 @@ def begin(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
     )
 
 
+SECRETS = """
+from pyinfra.api import HiddenValue, QuoteString, StringCommand
+from pyinfra.operations import server
+server.shell(
+    name="secret",
+    commands=[StringCommand("test", QuoteString(HiddenValue("hunter2")), "=", "hunter$N")],
+    _env={"N": 2, "TOKEN": HiddenValue("hunter3")},
+    _stdin="hunter4",
+)
+"""
+
+
+@pytest.mark.parametrize("verbosity", ["-vvv", "--debug"])
+def test_no_secret_is_printed_however_much_is_said(
+    emulate: Emulate, pyinfra: Any, tmp_path: Path, verbosity: str
+) -> None:
+    emulate()
+    (tmp_path / "deploy.py").write_text(SECRETS)
+    result = pyinfra("-y", verbosity, NAME, "deploy.py")
+    assert result.returncode == 0, result.stderr
+    assert "secret" in result.stderr
+    assert [word for word in ("hunter2", "hunter3", "hunter4") if word in str(result)] == []
+
+
+PERSISTENT = """
+from pyinfra.operations import server
+server.shell(name="third time", commands=["echo >>tries; [ $(wc -l <tries) = 3 ]"], _retries=5,
+             _retry_delay=0, _chdir="FOLDER")
+server.shell(name="until it is long", commands=["echo >>long; wc -l <long"], _retries=5,
+             _retry_delay=0, _chdir="FOLDER",
+             _retry_until=lambda output: output["stdout_lines"] != ["4"])
+server.shell(name="too long", commands=["sleep 1000"], _timeout=1, _ignore_errors=True)
+server.shell(name="goes on", commands=["false", "touch FOLDER/went-on"], _ignore_errors=True,
+             _continue_on_error=True)
+server.shell(name="to the end", commands=["touch FOLDER/done"])
+"""
+
+
+def test_what_fails_is_repeated_or_passed_over_as_asked(
+    emulate: Emulate, pyinfra: Any, tmp_path: Path
+) -> None:
+    emulate()
+    (tmp_path / "deploy.py").write_text(PERSISTENT.replace("FOLDER", str(tmp_path)))
+    result = pyinfra("-y", NAME, "deploy.py")
+    assert result.returncode == 0, result.stderr
+    assert "Success on retry 2" in result.stderr
+    assert "Command timed out after 1s" in result.stderr
+    assert (tmp_path / "long").read_text() == "\n" * 4
+    assert (tmp_path / "went-on").exists()
+    assert (tmp_path / "done").exists()
+
+
 DEPLOY = """
 from io import StringIO
 from pyinfra.operations import files

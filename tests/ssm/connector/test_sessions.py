@@ -1,5 +1,6 @@
 """How the connection begins, is kept and ends, and why it fails."""
 
+import itertools
 import os
 import select
 from pathlib import Path
@@ -148,13 +149,7 @@ def test_a_failed_connection_says_why_and_what_to_do(
 def test_sudo_that_wants_a_password_is_an_error_and_no_hang(
     emulate: Emulate, tmp_path: Path
 ) -> None:
-    sudo = tmp_path / "sudo"
-    sudo.write_text("#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n")
-    identity = tmp_path / "id"
-    identity.write_text("#!/bin/sh\necho 1000\n")
-    for program in (sudo, identity):
-        program.chmod(0o755)
-    emulate([Instance(environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"})])
+    emulate([without(tmp_path, "sudo: a password is required")])
     state = State(Inventory(([NAME], {"ssm_transport": "session"})), Config())
     with pytest.raises(ConnectError, match="sudo wants a password there"):
         state.inventory.get_host(NAME).connect(raise_exceptions=True)
@@ -166,12 +161,79 @@ def test_throttling_is_waited_out(emulate: Emulate, inventory: Any) -> None:
     assert [call["action"] for call in emulator.calls].count("StartSession") == 4
 
 
+def without(folder: Path, said: str) -> Instance:
+    """Return an instance whose user is not root, and where sudo says that."""
+    for name, text in (("sudo", f"echo '{said}' >&2; exit 1"), ("id", "echo 1000")):
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    return Instance(environment={"PATH": f"{folder}:{os.environ['PATH']}"})
+
+
+NO_SESSION: dict[str, tuple[Any, Any, str, str]] = {
+    "StartSession is denied": ({"denied": ["StartSession"]}, {}, "", "Allow ssm:StartSession"),
+    "no python3": ({}, {"ssm_python": "/no/python3"}, "", "Install python3"),
+    "no sudo": ({}, {}, "sudo: not found", "There is no sudo"),
+    "no rule for sudo": ({}, {}, "ssm-user is not in the sudoers file", "Give it a NOPASSWD rule"),
+}
+
+
+@pytest.mark.parametrize(("faults", "data", "sudo", "reason"), NO_SESSION.values(), ids=NO_SESSION)
 def test_without_sessions_run_command_takes_over_and_says_so_once(
-    emulate: Emulate, inventory: Any, caplog: pytest.LogCaptureFixture
+    emulate: Emulate,
+    inventory: Any,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    faults: Any,
+    data: Any,
+    sudo: str,
+    reason: str,
 ) -> None:
-    emulate(denied=["StartSession"])
-    host = inventory().inventory.get_host(NAME)
+    emulator = emulate([without(tmp_path, sudo)] if sudo else (), **faults)
+    host = inventory(**data).inventory.get_host(NAME)
     for _ in range(2):
         assert host.run_shell_command(StringCommand("echo $0"))[0]
     warnings = [r for r in caplog.records if "Falls back to Run Command" in r.getMessage()]
     assert len(warnings) == 1
+    assert reason in warnings[0].getMessage()
+    assert all(session["has_ended"] for session in emulator.sessions)
+
+
+def test_run_command_alone_opens_no_session(emulate: Emulate, inventory: Any) -> None:
+    emulator = emulate()
+    host = inventory(ssm_transport="run-command").inventory.get_host(NAME)
+    assert host.run_shell_command(StringCommand("echo sent"))[1].stdout == "sent"
+    assert emulator.sessions == []
+    assert {call["action"] for call in emulator.calls} == {"SendCommand", "GetCommandInvocation"}
+
+
+def test_a_host_that_does_not_come_back_is_waited_for_no_longer_than_the_limit(
+    emulate: Emulate, inventory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emulator = emulate()
+    host = inventory(ssm_return_limit=3).inventory.get_host(NAME)
+    host.disconnect()
+    emulator.set_faults(not_connected=["*"])
+    clock = itertools.count()  # a second passes with every look at it
+    monkeypatch.setattr("pyinfra_ssm._reach.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("pyinfra_ssm._reach._LOOK_EVERY", 0.0)
+    with pytest.raises(ConnectError, match="TargetNotConnected"):
+        host.connect(raise_exceptions=True)
+    starts = [call for call in emulator.calls if call["action"] == "StartSession"]
+    assert len(starts) == 1 + 4
+
+
+def test_a_region_of_ones_own_is_the_one_that_is_asked(emulate: Emulate, inventory: Any) -> None:
+    emulate()
+    hosts = [(NAME, {"ssm_region": "eu-west-1"})]
+    connector = inventory(hosts).inventory.get_host(NAME).connector
+    assert connector._transport._account._client("ssm").meta.region_name == "eu-west-1"
+
+
+def test_two_inventories_have_sessions_of_their_own(emulate: Emulate, inventory: Any) -> None:
+    emulator = emulate()
+    one, other = (inventory().inventory.get_host(NAME) for _ in range(2))
+    one.disconnect()
+    assert other.run_shell_command(StringCommand("echo still here"))[1].stdout == "still here"
+    one.connect(raise_exceptions=True)
+    assert one.run_shell_command(StringCommand("echo again"))[1].stdout == "again"
+    assert len(emulator.sessions) == 3
