@@ -45,16 +45,16 @@ class Websocket:
         return bool(self._ahead.size or self._lost or (pending and pending()))
 
     def receive(self) -> list[bytes]:
-        """Return the binary frames that are here; waits for one at most. Pings are answered.
+        """Return the binary frames that are here; waits for the rest of one. Pings are answered.
 
         Raises SocketLost, but only after all that came before the end has been returned.
         """
         frames: list[bytes] = []
         try:
             while self._lost is None:
-                frames += self._next()
-                if not self._ahead.size:
+                if not self._ahead.size and (frames or not self._ahead.fill()):
                     return frames
+                frames += self._next()
         except (websocket.WebSocketException, OSError) as error:
             self._lost = str(error)
         if not frames:
@@ -122,6 +122,20 @@ class _ReadAhead:
     def size(self) -> int:
         """How many bytes are here already."""
         return len(self._buffer) - self._at
+
+    def fill(self) -> bool:
+        """Read without waiting; return False if there was nothing.
+
+        What made a TLS socket readable may be a new key or a ticket, and the data after it far off.
+        """
+        self._raw.settimeout(0)
+        try:
+            self._buffer, self._at = self._raw.recv(_READ_SIZE), 0
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return False
+        finally:
+            self._raw.settimeout(_PATIENCE)
+        return True
 
     def recv(self, size: int) -> bytes:
         if not self.size:

@@ -1,6 +1,10 @@
 """The socket itself: who it trusts, what it makes of an end."""
 
+import base64
 import datetime
+import hashlib
+import re
+import select
 import ssl
 import threading
 from collections.abc import Iterator
@@ -15,9 +19,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from pyinfra_ssm._websocket import SocketLost, Websocket
+from pyinfra_ssm._websocket import SocketLost, Websocket, _ReadAhead, _tls
 
 LIMIT = 30  # seconds for a thread to end
+GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # of RFC 6455
 
 
 def unsigned(_: str) -> dict[str, str]:
@@ -76,6 +81,60 @@ def _show_certificate(listener: socket, context: ssl.SSLContext) -> None:
 def test_a_certificate_that_nobody_vouches_for_is_refused(tls_port: int) -> None:
     with pytest.raises(SocketLost, match="certificate verify failed"):
         Websocket(f"wss://127.0.0.1:{tls_port}/v1/data-channel/session?token=secret", unsigned)
+
+
+@pytest.fixture
+def echo_port(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A port on which a websocket, over TLS that is trusted, sends back the first frame."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+    _tls.cache_clear()
+    with closing(create_server(("127.0.0.1", 0))) as listener:
+        thread = threading.Thread(target=_echo_once, args=(listener, context))
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join(LIMIT)
+    _tls.cache_clear()
+
+
+def _echo_once(listener: socket, context: ssl.SSLContext) -> None:
+    connection, _ = listener.accept()
+    with closing(context.wrap_socket(connection, server_side=True)) as tls:
+        request = b""
+        while b"\r\n\r\n" not in request:
+            request += tls.recv(4096)
+        (key,) = re.findall(rb"Sec-WebSocket-Key: (\S+)", request)
+        accept = base64.b64encode(hashlib.sha1(key + GUID).digest())
+        tls.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n")
+        tls.sendall(b"Connection: Upgrade\r\nSec-WebSocket-Accept: " + accept + b"\r\n\r\n")
+        header, mask = tls.recv(2), tls.recv(4)
+        size = header[1] & 0x7F
+        payload = bytes(b ^ mask[i % 4] for i, b in enumerate(tls.recv(size)))
+        tls.sendall(bytes([0x82, size]) + payload)
+        tls.recv(1)  # until the client has closed
+
+
+def test_frames_pass_over_tls(echo_port: int) -> None:
+    with closing(Websocket(f"wss://127.0.0.1:{echo_port}/session", unsigned)) as websocket:
+        assert websocket.receive() == []  # nothing is here, and nothing is waited for
+        websocket.send([b"frame"])
+        select.select([websocket], [], [], LIMIT)
+        assert websocket.receive() == [b"frame"]
+
+
+class OnlyBetweenRecords:
+    """A TLS socket to which something came that is no data: a new key, a ticket."""
+
+    def recv(self, size: int) -> bytes:
+        raise ssl.SSLWantReadError
+
+    def settimeout(self, seconds: float) -> None:
+        assert seconds >= 0
+
+
+def test_tls_of_its_own_does_not_hold_up_the_reader() -> None:
+    assert not _ReadAhead(OnlyBetweenRecords()).fill()
 
 
 def test_a_port_where_nobody_listens_is_named_without_its_query() -> None:
