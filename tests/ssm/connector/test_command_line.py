@@ -95,7 +95,7 @@ from pyinfra.operations import server
 server.shell(
     name="secret",
     commands=[StringCommand("test", QuoteString(HiddenValue("hunter2")), "=", "hunter$N")],
-    _env={"N": 2, "TOKEN": HiddenValue("hunter3")},
+    _env={"N": "2", "TOKEN": HiddenValue("hunter3")},
     _stdin="hunter4",
 )
 """
