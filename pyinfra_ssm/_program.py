@@ -18,8 +18,9 @@ _SERVING = ("framing", "processes", "files", "commands", "surroundings", "leader
 _FETCHING = ("framing", "files", "bulk")
 
 # Makes the rest of a shell's command root's. `sudo -n` fails at once where it would ask; where the
-# session is root's already, there may be no sudo at all.
-_AS_ROOT = "as_root='sudo -n'; [ \"$(id -u)\" = 0 ] && as_root=; exec $as_root"
+# session is root's already, there may be no sudo at all. No variable: where a document's command is
+# more than its parameter, an agent may take $name for a group of a regular expression and drop it.
+_AS_ROOT = 'exec $([ "$(id -u)" = 0 ] || echo sudo -n)'
 
 _LOADER = """
 import sys, types

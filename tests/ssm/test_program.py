@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import shlex
 import subprocess
@@ -97,6 +98,9 @@ def test_the_command_lines_hold_nothing_that_a_document_or_a_line_cannot() -> No
     for command in (serving_command("abc"), fetching_command("/x", None)):
         assert "\n" not in command
         assert "{{" not in command  # how documents mark their parameters
+        # Agents expand these where the parameter is a part of the document's command only:
+        # https://github.com/aws/amazon-ssm-agent/blob/mainline/agent/framework/docparser/parameters/parameters.go
+        assert not re.search(r"\$[\w{$]", command)
         assert len(command) < 16_384
 
 
