@@ -102,16 +102,19 @@ def finish_script(folder: str, path: str, digest: str, user: str | None) -> str:
         [
             f'd={shlex.quote(folder)}; trap \'rm -rf "$d" "$new"\' EXIT; umask 077',
             _GO_HOME,
-            f"path=$(realpath -m -- {shlex.quote(path)}) || exit 9",
-            '[ ! -d "$path" ] || { echo "$path is a directory" >&2; exit 9; }',
-            '[ ! -L "$path" ] || { echo "$path is a link to itself" >&2; exit 9; }',
+            'no() { echo "$1" >&2; exit 9; }',
+            f'name={shlex.quote(path)}; path=$(realpath -m -- "$name") || exit 9',
+            'case $name in */) no "$name is a directory" ;; esac',
+            '[ ! -d "$path" ] || no "$path is a directory"',
+            '[ ! -L "$path" ] || no "$path is a link to itself"',
+            '[ ! -e "$path" ] || [ -f "$path" ] || no "$path is not a regular file"',
             'new=$(mktemp "$(dirname -- "$path")/.pyinfra-ssm.XXXXXXXX") || exit 9',
             'base64 -d <"$d/content.packed" | gzip -dc >"$new" || exit 9',
-            f'[ "$(sha256sum <"$new")" = "{digest}  -" ] || {{ echo damaged >&2; exit 9; }}',
+            f'[ "$(sha256sum <"$new")" = "{digest}  -" ] || no damaged',
             owner,
-            # The owner first: a change of owner takes setuid away.
-            '[ ! -e "$path" ] || { chown --reference="$path" "$new" && '
-            'chmod --reference="$path" "$new"; } || exit 9',
+            # The access list is part of the mode.
+            '[ ! -e "$path" ] || cp --attributes-only --preserve=mode,ownership '
+            '-- "$path" "$new" || exit 9',
             'mv -fT -- "$new" "$path"',
         ]
     )

@@ -4,6 +4,7 @@ import io
 import os
 import pwd
 import random
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,30 @@ def test_a_link_to_itself_is_left_alone(host: Host, tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(RemoteFileError, match="link to itself"):
         host.transport.put(str(tmp_path / "loop"), io.BytesIO(b"x"), None)
+
+
+@pytest.mark.parametrize("name", ["fifo", "folder/", "new/"])
+def test_what_is_no_file_is_left_alone(host: Host, tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(RemoteFileError, match=r"is a directory|is not a regular file"):
+        host.transport.put(f"{tmp_path}/{name}", io.BytesIO(b"x"), None)
+    assert (tmp_path / "fifo").is_fifo()
+    assert {path.name for path in tmp_path.iterdir()} == {"fifo", "folder"}
+
+
+def test_a_replaced_file_keeps_its_access_list(host: Host, tmp_path: Path) -> None:
+    target = tmp_path / "kept"
+    target.write_text("old")
+    access = [(1, 6, -1), (2, 4, 65534), (4, 4, -1), (16, 4, -1), (32, 0, -1)]  # nobody may read
+    listed = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in access)
+    try:
+        os.setxattr(target, "system.posix_acl_access", listed)
+    except OSError as error:
+        pytest.skip(f"the file system of {tmp_path} has none: {error}")
+    host.transport.put(str(target), io.BytesIO(b"new"), None)
+    assert target.read_bytes() == b"new"
+    assert os.getxattr(target, "system.posix_acl_access") == listed
 
 
 def test_a_relative_name_is_one_at_home(emulate: Emulate, tmp_path: Path) -> None:
