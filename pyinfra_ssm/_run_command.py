@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, BinaryIO
 
+from pyinfra_ssm import _leaving
 from pyinfra_ssm._account import Account, Waiting
 from pyinfra_ssm._deadline import Deadline
 from pyinfra_ssm._errors import (
     HostTimeout,
+    Interrupted,
     RemoteFileError,
     SecretRefused,
     ServiceError,
@@ -68,13 +70,20 @@ class RunCommandTransport:
     ) -> None:
         self._account, self._target = account, target
         self._waiting, self._secrets = waiting, secrets_in_history
+        self._is_abandoned = False
 
     def open(self) -> None:
         """Check that commands arrive and that the host has what the scripts use."""
+        _leaving.register(self)
         self._run_script(tools_script(), _MERCY)
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """There is nothing to end: what was sent runs to its end."""
+        _leaving.unregister(self)
+
+    def abandon(self) -> None:
+        """Let go of who waits, within the time between two looks."""
+        self._is_abandoned = True
 
     def run(self, request: Request, on_output: OnOutput) -> Ending:
         if request.has_secret and not self._secrets:
@@ -189,6 +198,8 @@ class RunCommandTransport:
         """Return how an invocation ended; what is reported after that does not count."""
         delay = _FIRST_LOOK
         for look in count(1):
+            if self._is_abandoned:
+                raise Interrupted("interrupted")
             try:
                 answer: dict[str, Any] = self._account.call(
                     "ssm",

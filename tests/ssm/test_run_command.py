@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pyinfra_ssm._account import Waiting
-from pyinfra_ssm._errors import RemoteFileError, SecretRefused, ServiceError, SSMError
+from pyinfra_ssm._errors import Interrupted, RemoteFileError, SecretRefused, ServiceError, SSMError
 from pyinfra_ssm._run_command import RunCommandTransport
 from pyinfra_ssm._session import real_waiting
 from pyinfra_ssm._transport import Ending, Request
@@ -239,6 +239,14 @@ def test_an_invocation_that_is_not_known_yet_is_waited_for_and_the_first_ending_
     assert len(slept) >= 3
     assert slept == sorted(slept)
     assert len([call for call in emulator.calls if call["action"] == "SendCommand"]) == 1
+
+
+def test_an_interrupt_lets_go_of_a_command_that_goes_on(emulate: Emulate) -> None:
+    emulate()
+    waiting = Waiting(lambda _: transport.abandon(), lambda: 1.0)
+    transport = RunCommandTransport(account(), DEFAULT_ID, waiting, False)
+    with pytest.raises(Interrupted):
+        transport.run(Request("sleep 1000"), lambda *_: None)
 
 
 def test_an_invocation_that_is_never_known_is_given_up(emulate: Emulate) -> None:
