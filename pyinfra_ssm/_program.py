@@ -15,7 +15,7 @@ from pyinfra_ssm.remote.framing import START
 
 _PACKAGE = "pyinfra_ssm.remote"
 _SERVING = ("framing", "processes", "files", "commands", "surroundings", "leader", "main")
-_FETCHING = ("framing", "files", "bulk")
+_FETCHING = ("framing", "files", "surroundings", "bulk")
 
 # Makes the rest of a shell's command root's. `sudo -n` fails at once where it would ask; where the
 # session is root's already, there may be no sudo at all. No variable: where a document's command is

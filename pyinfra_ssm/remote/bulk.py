@@ -13,10 +13,12 @@ import sys
 
 from pyinfra_ssm.remote.files import Outgoing, describe_failure
 from pyinfra_ssm.remote.framing import Frame, Kind, armour
+from pyinfra_ssm.remote.surroundings import settle
 
 
 def main(argument: str) -> None:
     """Print the file; `argument` is base64 of JSON with path and user."""
+    settle()
     try:
         outgoing = Outgoing(json.loads(base64.b64decode(argument)))
         for data in iter(outgoing.read, b""):

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import pwd
 import re
 import select
 import shlex
@@ -212,3 +213,14 @@ def test_one_file_is_printed_with_its_digest(tmp_path: Path) -> None:
     *contents, ending = ArmourDecoder().feed(printed)
     assert b"".join(frame.body for frame in contents) == b"content" * 50_000
     assert json.loads(ending.body)["size"] == 350_000
+
+
+def test_a_relative_name_is_the_same_file_whichever_way_it_is_fetched(tmp_path: Path) -> None:
+    """That is one at home, and not where a session of its own begins."""
+    (tmp_path / "file").write_bytes(b"the one")
+    (tmp_path / "elsewhere").mkdir()
+    name = os.path.relpath(tmp_path / "file", pwd.getpwuid(os.getuid()).pw_dir)
+    command = shlex.split(fetching_command(name, None, sys.executable))
+    printed = subprocess.run(command, cwd=tmp_path / "elsewhere", capture_output=True, check=True)
+    content, _ = ArmourDecoder().feed(printed.stdout)
+    assert content.body == b"the one"
