@@ -29,9 +29,10 @@ _TRANSIENT = {
     "InternalError",
     "ServiceUnavailable",
     "ConnectionClosedError",
-    "ReadTimeoutError",
-    "ConnectTimeoutError",
 }
+# Each takes half a minute: one more try, and whoever waits is told.
+_TIMED_OUT = {"ReadTimeoutError", "ConnectTimeoutError"}
+_MOST_TIMEOUTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +134,16 @@ class Account:
         """Make one API call; wait and repeat when throttled, or (if repeatable) on a hiccup."""
         from botocore.exceptions import BotoCoreError, ClientError  # slow to import: see _client
 
-        delay = _FIRST_DELAY
+        delay, timeouts = _FIRST_DELAY, 0
         for attempt in range(1, _MOST_ATTEMPTS + 1):
             try:
                 answer: dict[str, Any] = getattr(self._client(service), action)(**parameters)
                 return answer
             except (BotoCoreError, ClientError, ValueError) as error:
                 code = code_of(error)
-                again = code in _THROTTLED or (repeatable and code in _TRANSIENT)
+                timeouts += code in _TIMED_OUT
+                passes = code in _TRANSIENT or (code in _TIMED_OUT and timeouts < _MOST_TIMEOUTS)
+                again = code in _THROTTLED or (repeatable and passes)
                 if not again or attempt == _MOST_ATTEMPTS:
                     raise ServiceError(code, explain(service, action, error)) from error
             self._waiting.sleep(delay * self._waiting.chance())

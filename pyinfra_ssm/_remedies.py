@@ -33,6 +33,7 @@ _REMEDIES = {
     "ConfigParseError": "Mend ~/.aws/config.",
     "EndpointConnectionError": _NETWORK,
     "ConnectTimeoutError": _NETWORK,
+    "ReadTimeoutError": "The service took the call and did not answer: try again later.",
     "ProxyConnectionError": "Check the proxy that https_proxy names.",
     "SSLError": "Check AWS_CA_BUNDLE, and whether a proxy answers in the service's place.",
     "ValueError": "Check AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_SSM.",  # botocore's of an endpoint

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from pyinfra_ssm import targets
 from pyinfra_ssm._account import Account, Opening, Waiting
@@ -38,6 +38,22 @@ def test_throttling_without_end_is_an_error(emulate: Emulate, patient: Patient) 
     with pytest.raises(ServiceError, match=r"ssm:TerminateSession failed.*Throttling"):
         patient.terminate_session("user-0")
     assert len(patient.waits) == 11
+
+
+def test_a_service_that_does_not_answer_is_asked_twice(
+    emulate: Emulate, patient: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emulate()
+    asked = []
+
+    def time_out(**parameters: Any) -> None:
+        asked.append(parameters)
+        raise ReadTimeoutError(endpoint_url="https://ssm")
+
+    monkeypatch.setattr(patient._client("ssm"), "terminate_session", time_out)
+    with pytest.raises(ServiceError, match="did not answer"):
+        patient.terminate_session("user-0")
+    assert len(asked) == 2
 
 
 def test_a_session_that_is_gone_cannot_be_resumed(emulate: Emulate, patient: Patient) -> None:
