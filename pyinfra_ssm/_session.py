@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from pyinfra_ssm import _leaving
 from pyinfra_ssm._account import Account, Opening, Waiting
+from pyinfra_ssm._backoff import Backoff
 from pyinfra_ssm._channel import Channel
 from pyinfra_ssm._encryption import encryption_context
 from pyinfra_ssm._entropy import Entropy
@@ -36,7 +37,6 @@ _LOOK_EVERY = 5.0  # seconds, at most, between looks at what may be due
 # For how long a lost socket is replaced before the session is given up: a change of networks or a
 # laptop's sleep ends sooner.
 _RECONNECT_LIMIT = 120.0
-_FIRST_DELAY, _LONGEST_DELAY = 0.05, 5.0  # between attempts
 # For how long an upload waits for its own frames to be acknowledged before it tries a larger one.
 _QUIET_LIMIT = 5.0
 _WORTH_REPEATING = {"EndpointConnectionError", "ConnectionClosedError", "ConnectTimeoutError"}
@@ -72,6 +72,7 @@ class Session:
         self._channel = Channel(new_id(), new_id, epoch=epoch, payload_size=payload_size)
         self._socket: Websocket | None = None
         self._liveness = Liveness(time.monotonic())
+        self._backoff = Backoff(random.random)
         self._wakeup = Wakeup()
         self.session_id, self._opening = opening.session_id, opening
         _leaving.register(self)
@@ -181,7 +182,8 @@ class Session:
         while self.ended is None and not self._closing:
             try:
                 self._turn()
-            except SocketLost:
+            except SocketLost as error:
+                self._trouble = str(error)
                 self._connect()
         self._take_leave()
 
@@ -238,6 +240,9 @@ class Session:
         now = time.monotonic()
         with self._changed:
             self._liveness.hear(now, from_host=bool(frames))
+            if frames:
+                self._backoff.reset()
+                self._trouble = ""
             for raw in frames:
                 for event in self._channel.receive(raw, now):
                     self._dispatch(event, now)
@@ -266,14 +271,18 @@ class Session:
 
     # Sockets
 
-    def _open_socket(self, opening: Opening) -> None:
+    def _open_socket(self) -> None:
+        opening: Opening | None = self._opening  # at first, when its token is not spent
         if self._socket:
             self._socket.close()
+            opening = self._account.resume_session(self._opening)
+        if opening is None:
+            self._is_over_there = True
+            raise SessionEnded("the session ended while its connection was lost")
         self._opening = opening
         self._socket = Websocket(opening.url, self._account.sign_stream)
         now = time.monotonic()
         with self._changed:
-            self._trouble = ""
             self._liveness.renew(now)
             for event in self._channel.connected(opening.token, now):
                 self._dispatch(event, now)
@@ -282,23 +291,15 @@ class Session:
         """Open the first socket, or resume the session on a new one; raises SessionEnded."""
         if self._socket and not self._outlives_socket:
             raise SessionEnded("its connection was lost")
-        give_up, delay = time.monotonic() + _RECONNECT_LIMIT, _FIRST_DELAY
+        give_up = time.monotonic() + _RECONNECT_LIMIT
         while not self._closing:
+            self._nap([self._wakeup], self._backoff.pause())
             try:
-                first = None if self._socket else self._opening  # whose token is not spent
-                opening = first or self._account.resume_session(self._opening)
-                if opening is None:
-                    self._is_over_there = True
-                    raise SessionEnded("the session ended while its connection was lost")
-                self._open_socket(opening)
+                self._open_socket()
                 return
-            except SocketLost as error:
-                self._trouble = str(error)
-            except ServiceError as error:
-                if error.code not in _WORTH_REPEATING:
+            except (SocketLost, ServiceError) as error:
+                if isinstance(error, ServiceError) and error.code not in _WORTH_REPEATING:
                     raise
                 self._trouble = str(error)
             if time.monotonic() > give_up:
                 raise SessionEnded(f"its connection was lost for good: {self._trouble}")
-            self._nap([self._wakeup], delay * (0.5 + random.random() / 2))
-            delay = min(delay * 2, _LONGEST_DELAY)

@@ -111,6 +111,16 @@ def test_a_host_that_is_gone_is_given_up_although_its_session_is_resumed(
     assert "ResumeSession" in [call["action"] for call in host.emulator.calls]
 
 
+def test_a_service_that_closes_each_socket_at_once_is_not_stormed(
+    emulate: Emulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyinfra_ssm._session_transport._OPEN_LIMIT", 2.0)
+    emulator = emulate(close_every_s=0.0)
+    with pytest.raises(NoProgram, match="closed by the service: 1000 Bye"):
+        SessionTransport(account(), DEFAULT_ID, OPTIONS).open()
+    assert len(emulator.calls) < 15
+
+
 def test_a_service_that_passes_small_frames_only_gets_small_frames(
     start: Start, tmp_path: Path
 ) -> None:
