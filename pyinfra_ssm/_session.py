@@ -138,18 +138,10 @@ class Session:
 
     def close(self) -> None:
         """End the session, here and on the host. Never raises: it is on the way out of errors."""
-        with self._changed:
-            if self._closing:
-                return
-            self._closing = True
+        self._closing = True
         self._wakeup.call()
-        self._thread.join(SOCKET_PATIENCE)
+        self._thread.join(SOCKET_PATIENCE)  # it ends the session: many do so at once
         _leaving.unregister(self)
-        if not self._is_over_there:
-            with contextlib.suppress(SSMError):
-                self._account.terminate_session(self.session_id)
-        with self._changed:
-            self._wakeup.close()
 
     def abandon(self) -> None:
         """Let go of all who wait; does not wait itself, as it is called by a signal handler."""
@@ -176,6 +168,11 @@ class Session:
                 self._changed.notify_all()
             if self._socket:
                 self._socket.close()
+            if not self._is_over_there:
+                with contextlib.suppress(SSMError):
+                    self._account.terminate_session(self.session_id)
+            with self._changed:
+                self._wakeup.close()
 
     def _live(self) -> None:
         self._connect()

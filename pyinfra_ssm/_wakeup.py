@@ -25,6 +25,6 @@ class Wakeup:
             os.read(self._reader, 4096)
 
     def close(self) -> None:
-        for fd in (self._reader, self._writer):
+        writer, self._writer = self._writer, -1  # the number may soon be another file's
+        for fd in (self._reader, writer):
             os.close(fd)
-        self._writer = -1  # the number may soon be another file's

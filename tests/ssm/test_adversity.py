@@ -265,6 +265,23 @@ def test_a_socket_that_falls_silent_is_found_out_by_a_ping_and_replaced(
     assert len(host.emulator.sessions) == 1
 
 
+def test_a_service_that_is_stuck_holds_up_no_end(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the call that ends a session, and does not answer."""
+    monkeypatch.setattr("pyinfra_ssm._session.SOCKET_PATIENCE", 0.5)
+    host = start()
+    session = host.transport._session
+    host.emulator.process.send_signal(signal.SIGSTOP)
+    try:
+        host.transport.close()
+        assert session._thread.is_alive()  # it still waits for the answer
+    finally:
+        host.emulator.process.send_signal(signal.SIGCONT)
+    session._thread.join(30)
+    assert [each["has_ended"] for each in host.emulator.sessions] == [True]
+
+
 NOEXEC = """exec 3<<'@'
 {{command}}
 @
