@@ -20,6 +20,12 @@ class Leaver(Protocol):
 
 _open: "weakref.WeakSet[Leaver]" = weakref.WeakSet()
 _is_watching = False
+_is_going = False
+
+
+def is_going() -> bool:
+    """Whether a signal has told this process to end: nothing is begun any more."""
+    return _is_going
 
 
 def register(leaver: Leaver) -> None:
@@ -55,6 +61,9 @@ def _chain(number: int) -> None:
     previous = signal.getsignal(number)
 
     def handle(number: int, frame: FrameType | None) -> None:
+        global _is_going
+        # Python's own handler raises KeyboardInterrupt, which somebody may catch and go on.
+        _is_going = previous is not signal.default_int_handler
         _abandon_all()
         if callable(previous):
             previous(number, frame)
@@ -65,6 +74,8 @@ def _chain(number: int) -> None:
 
 def _exit(number: int, frame: FrameType | None) -> None:
     """Turn the signal into an ordinary exit, so that what cleans up is run."""
+    global _is_going
+    _is_going = True
     _abandon_all()
     raise SystemExit(128 + number)
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pyinfra_ssm import _leaving
 from pyinfra_ssm._account import Account
-from pyinfra_ssm._errors import NoProgram, ServiceError, SSMError
+from pyinfra_ssm._errors import Interrupted, NoProgram, ServiceError, SSMError
 from pyinfra_ssm._run_command import RunCommandTransport
 from pyinfra_ssm._session import monotonic, real_waiting
 from pyinfra_ssm._session_transport import SessionTransport
@@ -38,6 +39,8 @@ def reach(
     """Return an open transport; `patience` is for how many seconds the host may be away."""
     give_up = monotonic() + patience
     while True:
+        if _leaving.is_going():
+            raise Interrupted("interrupted")
         try:
             return _open(account, target, choice, warn)
         except (ServiceError, NoProgram) as error:

@@ -23,7 +23,7 @@ from pyinfra.connectors.util import (
 
 from pyinfra_ssm._accounts import account_of
 from pyinfra_ssm._arguments import path_of, request_of, user_of
-from pyinfra_ssm._errors import HostTimeout, SSMError
+from pyinfra_ssm._errors import HostTimeout, Interrupted, SSMError
 from pyinfra_ssm._knobs import KNOBS, ConnectorData
 from pyinfra_ssm._local_files import reading, writing
 from pyinfra_ssm._names import instance_ids
@@ -88,6 +88,9 @@ class SSMConnector(BaseConnector):
             self._was_connected = True
             self._look_ahead(self._transport)
         except (SSMError, OSError) as error:
+            if isinstance(error, Interrupted) and self._was_connected:
+                # After a ConnectError, pyinfra's reboot would try again until its time is up.
+                raise HostError(f"[{self.host.name}] could not connect again: {error}") from error
             raise ConnectError(f"Could not connect to {self._target()}: {error}") from error
 
     def disconnect(self) -> None:

@@ -114,6 +114,19 @@ def test_after_an_interrupt_no_session_is_opened_again(emulate: Emulate, invento
     assert len(emulator.sessions) == 1
 
 
+def test_after_an_interrupt_nobody_waits_for_a_host_to_come_back(
+    emulate: Emulate, inventory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emulator = emulate()
+    host = inventory().inventory.get_host(NAME)
+    host.disconnect()
+    emulator.set_faults(not_connected=["*"])
+    monkeypatch.setattr("pyinfra_ssm._leaving._is_going", True)
+    # pyinfra's reboot takes a ConnectError for a reason to go on trying.
+    with pytest.raises(HostError, match="interrupted"):
+        host.connect()
+
+
 FAILURES = {
     "agent not connected": ({"not_connected": ["*"]}, {}, "TargetNotConnected.*Check that the in"),
     "no permission": (
