@@ -37,6 +37,8 @@ def started(
     account: Account, target: str, document: str, parameters: Mapping[str, list[str]]
 ) -> Iterator[Opening]:
     """Start a session for the block to take up; if the block fails, the session is ended."""
+    if _leaving.is_going():
+        raise Interrupted("interrupted")
     call = _Call()
     _leaving.register(call)
     try:

@@ -105,10 +105,17 @@ def test_a_session_in_which_nothing_starts_is_terminated(emulate: Emulate) -> No
     assert [session["has_ended"] for session in emulator.sessions] == [True]
 
 
-def test_after_an_interrupt_no_session_is_opened_again(emulate: Emulate, inventory: Any) -> None:
+@pytest.mark.parametrize("ended_before", [False, True])
+def test_after_an_interrupt_no_session_is_opened_again(
+    emulate: Emulate, inventory: Any, monkeypatch: pytest.MonkeyPatch, ended_before: bool
+) -> None:
     emulator = emulate()
     host = inventory().inventory.get_host(NAME)
-    host.connector._transport._session.abandon()
+    if ended_before:
+        host.connector._transport.close()
+        monkeypatch.setattr("pyinfra_ssm._leaving._is_going", True)
+    else:
+        host.connector._transport._session.abandon()
     with pytest.raises(HostError, match="interrupted"):
         host.run_shell_command(StringCommand("true"))
     assert len(emulator.sessions) == 1
