@@ -257,3 +257,15 @@ def test_two_inventories_have_sessions_of_their_own(emulate: Emulate, inventory:
     one.connect(raise_exceptions=True)
     assert one.run_shell_command(StringCommand("echo again"))[1].stdout == "again"
     assert len(emulator.sessions) == 3
+
+
+def test_a_host_that_breaks_the_protocol_fails_and_is_there_for_the_next_command(
+    emulate: Emulate, inventory: Any
+) -> None:
+    emulator = emulate()
+    host = inventory().inventory.get_host(NAME)
+    for_the_terminal = "printf '\\036%s\\n' 'AAAA' >/proc/$PPID/fd/1; sleep 1000"
+    with pytest.raises(HostError, match=rf"\[{NAME}\] could not run a command: .*frame"):
+        host.run_shell_command(StringCommand(for_the_terminal))
+    assert host.run_shell_command(StringCommand("echo again"))[1].stdout == "again"
+    assert len(emulator.sessions) == 2
