@@ -108,6 +108,7 @@ def finish_script(folder: str, path: str, digest: str, user: str | None) -> str:
             '[ ! -d "$path" ] || no "$path is a directory"',
             '[ ! -L "$path" ] || no "$path is a link to itself"',
             '[ ! -e "$path" ] || [ -f "$path" ] || no "$path is not a regular file"',
+            _check_right_to_write(user),
             'new=$(mktemp "$(dirname -- "$path")/.pyinfra-ssm.XXXXXXXX") || exit 9',
             'base64 -d <"$d/content.packed" | gzip -dc >"$new" || exit 9',
             f'[ "$(sha256sum <"$new")" = "{digest}  -" ] || no damaged',
@@ -118,6 +119,15 @@ def finish_script(folder: str, path: str, digest: str, user: str | None) -> str:
             'mv -fT -- "$new" "$path"',
         ]
     )
+
+
+def _check_right_to_write(user: str | None) -> str:
+    """Refuse what the user may not do, since root does it in the user's place."""
+    if user is None:
+        return ":"
+    may = '[ -w "$path" ] || { [ ! -e "$path" ] && [ -w "$(dirname -- "$path")" ]; }'
+    check = f"su -s /bin/sh {shlex.quote(user)} -c {shlex.quote(may)}"
+    return f'export path; {check} || no "Permission denied"'
 
 
 def read_script(path: str, user: str | None) -> str:

@@ -204,6 +204,24 @@ def test_a_relative_name_is_one_at_home(emulate: Emulate, tmp_path: Path) -> Non
     assert sink.getvalue() == b"x"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become others")
+def test_a_user_writes_only_what_the_user_may(host: Host, tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    (tmp_path / "theirs").write_text("old")
+    os.chown(tmp_path / "theirs", 65534, 65534)
+    host.transport.put(str(tmp_path / "theirs"), io.BytesIO(b"new"), "nobody")
+    assert (tmp_path / "theirs").read_bytes() == b"new"
+    (tmp_path / "ours").write_text("old")
+    for name in ("ours", "new"):
+        with pytest.raises(RemoteFileError, match="Permission denied"):
+            host.transport.put(str(tmp_path / name), io.BytesIO(b"x"), "nobody")
+    assert (tmp_path / "ours").read_text() == "old"
+    tmp_path.chmod(0o777)
+    host.transport.put(str(tmp_path / "new"), io.BytesIO(b"x"), "nobody")
+    assert (tmp_path / "new").stat().st_uid == 65534
+
+
 def test_what_has_no_end_is_not_read(host: Host, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(RemoteFileError, match="not a regular file"):
