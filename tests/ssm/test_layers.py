@@ -12,6 +12,7 @@ PACKAGE = Path(pyinfra_ssm.__path__[0])
 OURS = sorted(PACKAGE.glob("*.py"))
 ON_THE_HOST = sorted((PACKAGE / "remote").glob("*.py"))
 PURE = [
+    "_arguments",
     "_backoff",
     "_channel",
     "_encryption",
