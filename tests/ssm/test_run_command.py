@@ -259,8 +259,8 @@ def test_an_invocation_that_is_not_known_yet_is_waited_for_and_the_first_ending_
     assert len([call for call in emulator.calls if call["action"] == "SendCommand"]) == 1
 
 
-def test_an_interrupt_lets_go_of_a_command_that_goes_on(emulate: Emulate) -> None:
-    emulate()
+def test_an_interrupt_lets_go_of_a_command_that_goes_on(emulate: Emulate, tmp_path: Path) -> None:
+    emulate([Instance(environment={"TMPDIR": str(tmp_path)})])
     waiting = Waiting(lambda _: transport.abandon(), lambda: 1.0)
     transport = RunCommandTransport(account(), DEFAULT_ID, waiting, False)
     with pytest.raises(Interrupted):
