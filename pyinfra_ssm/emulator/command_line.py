@@ -13,6 +13,7 @@ from pyinfra_ssm.emulator.account import Account
 from pyinfra_ssm.emulator.documents import SessionDocument
 from pyinfra_ssm.emulator.faults import Faults
 from pyinfra_ssm.emulator.instances import DEFAULT_ID, Instance
+from pyinfra_ssm.emulator.namespace import run_in_namespaces
 from pyinfra_ssm.emulator.server import Server
 
 _EPILOG = """\
@@ -67,11 +68,17 @@ def parser() -> argparse.ArgumentParser:
         description="Emulate AWS Systems Manager on loopback, for hosts that are containers.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # main() looks for --namespace as it is written
     )
     arguments.set_defaults(instances=[])
     begin: dict[str, Any] = {"dest": "instances", "action": _AddInstance}
     arguments.add_argument("--container", metavar="NAME", help="a running container", **begin)
     arguments.add_argument("--this-machine", nargs=0, help="commands run here", **begin)
+    arguments.add_argument(
+        "--namespace",
+        action="store_true",
+        help="give this machine's instances processes, mounts and a host name of their own",
+    )
     describe: dict[str, Any] = {"action": _DescribeInstance, "default": argparse.SUPPRESS}
     arguments.add_argument("--instance-id", metavar="I-...", **describe)
     arguments.add_argument("--tag", metavar="KEY=VALUE", **describe)
@@ -89,7 +96,12 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT."""
+    argv = sys.argv[1:] if argv is None else argv
     arguments = parser().parse_args(argv)
+    if arguments.namespace:
+        if any(instance["container"] for instance in arguments.instances):
+            parser().error("--namespace is for --this-machine; a container has namespaces already")
+        return run_in_namespaces([each for each in argv if each != "--namespace"])
     config: dict[str, Any] = {"instances": arguments.instances, "faults": arguments.faults}
     if arguments.delay_ms is not None:
         config["faults"] = {**arguments.faults, "delay_ms": arguments.delay_ms}

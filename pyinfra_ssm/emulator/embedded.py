@@ -26,6 +26,7 @@ class Emulator:
     + faults: how line, service and agent behave at first
     + instances: the fleet; one instance, this machine, if none are given
     + documents: further session documents, by name, as JSON of schema 1.0
+    + namespace: give this machine's instances processes, mounts and a host name of their own
     """
 
     def __init__(
@@ -33,7 +34,11 @@ class Emulator:
         faults: Faults | None = None,
         instances: Sequence[Instance] = (),
         documents: Mapping[str, Mapping[str, Any]] | None = None,
+        namespace: bool = False,
     ) -> None:
+        if namespace and any(each.container for each in instances):
+            raise ValueError("a container has namespaces already: namespace is for this machine")
+        self._options = ["--namespace"] if namespace else []
         self._config = {
             "faults": (faults or Faults()).to_json(),
             "instances": [asdict(each) for each in instances],
@@ -43,9 +48,9 @@ class Emulator:
         self.endpoint_url = ""
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "pyinfra_ssm.emulator", "--config-from-stdin"]
+        module = [sys.executable, "-m", "pyinfra_ssm.emulator", "--config-from-stdin"]
         self._process = subprocess.Popen(
-            command,
+            [*module, *self._options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

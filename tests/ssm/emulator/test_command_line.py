@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyinfra_ssm.emulator import DEFAULT_ID, Emulator
-from pyinfra_ssm.emulator.command_line import parser
+from pyinfra_ssm.emulator.command_line import main, parser
 from tests.ssm.emulator.client import Client, is_alive
 
 ROOT = Path(__file__).parents[3]
@@ -44,6 +44,19 @@ def test_a_signal_ends_it_and_every_process_it_started(number: signal.Signals) -
 
 
 _INTERACTIVE = "AWS-StartInteractiveCommand"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_passes_into_its_namespaces(number: signal.Signals) -> None:
+    with running("--this-machine", "--namespace") as (process, _):
+        process.send_signal(number)
+        assert process.wait(20) == 0
+
+
+def test_a_container_gets_no_more_namespaces(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--container", "web", "--namespace"])
+    assert "a container has namespaces already" in capsys.readouterr().err
 
 
 def test_it_ends_with_the_process_that_holds_it() -> None:
