@@ -1,6 +1,7 @@
 """What keeps the layers apart, and the protocol testable without a network."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -75,3 +76,9 @@ def test_what_runs_on_the_host_is_python_3_7(path: Path) -> None:
 @pytest.mark.parametrize("path", [*OURS, *ON_THE_HOST], ids=lambda path: path.stem)
 def test_a_module_fits_its_limit(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 305
+
+
+def test_the_readme_has_a_room_for_each_module() -> None:
+    rooms = (PACKAGE / "README.md").read_text().partition("| room | modules |")[2]
+    named = set(re.findall(r"`(\w+)`", rooms))
+    assert {path.stem for path in OURS} - {"__init__"} == named
