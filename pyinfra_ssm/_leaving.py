@@ -3,9 +3,13 @@
 import atexit
 import contextlib
 import signal
+import sys
 import weakref
+from collections.abc import Callable
 from types import FrameType
 from typing import Protocol
+
+import gevent
 
 
 class Leaver(Protocol):
@@ -66,7 +70,7 @@ def _chain(number: int) -> None:
         _is_going = previous is not signal.default_int_handler
         _abandon_all()
         if callable(previous):
-            previous(number, frame)
+            _in_main_greenlet(lambda: previous(number, frame))
 
     if callable(previous):
         signal.signal(number, handle)
@@ -77,7 +81,21 @@ def _exit(number: int, frame: FrameType | None) -> None:
     global _is_going
     _is_going = True
     _abandon_all()
-    raise SystemExit(128 + number)
+    _in_main_greenlet(lambda: sys.exit(128 + number))
+
+
+def _in_main_greenlet(leave: Callable[[], object]) -> None:
+    """Call what raises an exit so that it is raised where the program can end by it.
+
+    A handler interrupts whichever greenlet runs. An exit in one that is about to take or to give
+    back a lock would leave the lock taken, and all others waiting for it. gevent hands to the main
+    greenlet what is raised in its loop, where nobody holds one.
+    """
+    hub = gevent.get_hub()
+    if gevent.getcurrent() is hub.parent:
+        leave()
+    else:
+        hub.loop.run_callback_threadsafe(leave)
 
 
 def _abandon_all() -> None:
