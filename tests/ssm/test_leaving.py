@@ -31,7 +31,7 @@ for_ever.wait()
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_greenlet_is_not_torn_out_of_what_it_does(number: signal.Signals) -> None:
-    command = [sys.executable, "-c", SCRIPT, str(int(number))]
+    command = ["env", "--default-signal", sys.executable, "-c", SCRIPT, str(int(number))]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 128 + number, ended.stderr
     assert ended.stdout.split("\n") == ["abandoned", "not interrupted", "closed", ""]

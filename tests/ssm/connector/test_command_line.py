@@ -79,9 +79,9 @@ def test_interrupting_the_start_of_a_session_terminates_it_too(
 
 
 def begin(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start pyinfra and do not wait for it."""
+    """Start pyinfra and do not wait for it. It is interrupted also if this run is not, by nohup."""
     return subprocess.Popen(
-        [PYINFRA, "-y", NAME, *arguments],
+        ["env", "--default-signal", PYINFRA, "-y", NAME, *arguments],
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
