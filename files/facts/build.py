@@ -43,7 +43,7 @@ def version_of(name):
     if not directory:
         return ""
     with open(os.path.join(directory, "METADATA")) as file:
-        return next(line.split()[1] for line in file if line.startswith("Version: "))
+        return next((line.split()[1] for line in file if line.startswith("Version: ")), "")
 
 
 def written_at(path):

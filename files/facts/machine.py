@@ -18,7 +18,7 @@ FILES = (
 torch = None
 for path in FILES:
     with open(path) as file:
-        version = next(line.split()[1] for line in file if line.startswith("Version: "))
+        version = next((line.split()[1] for line in file if line.startswith("Version: ")), "")
     torch = {"version": version, "architectures": []}
     break  # the first is the one that is imported
 print(json.dumps([platform.python_version(), torch]))

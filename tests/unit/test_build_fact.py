@@ -58,3 +58,9 @@ CHANGES = {
 def test_only_what_differs_from_what_was_installed_is_damaged(site, change, damaged):
     change(site / MODULE)
     assert (found(site)["installed"], found(site)["damaged"]) == ("0.32.0", damaged)
+
+
+def test_an_installation_whose_metadata_is_cut_short_has_no_version(site):
+    (site / "vllm-0.32.0.dist-info" / "METADATA").write_text("")
+    assert found(site)["installed"] == ""
+    assert found(site)["damaged"] == ["vllm-0.32.0.dist-info/METADATA"]
