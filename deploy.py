@@ -5,12 +5,15 @@ each managed thing. The values come from group_data/ by way of settings.py, and 
 into what should be.
 """
 
-from pyinfra import host, logger
+from pyinfra import host, logger, state
 
 from desired import places, server_unit, stages
 from operations import preflight, smoke
 from settings import Settings
 from tasks import machine, serving, vllm
+
+# With -y too, what the host cannot take is refused before anything is changed on it.
+state.check_for_changes = True
 
 settings = Settings.of(host.name, host.data.dict())
 for warning in stages.warnings(settings):

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Generator
 
-from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.account import Account, AccountFact, AccountState
+from operations.answers import ask
 from operations.steps import Refusal, Step, carry_out
 
 SHELL = "/usr/sbin/nologin"
@@ -79,6 +79,6 @@ def present(
     + home: its home directory, which is not created here
     + groups: further groups it must be in; memberships beyond these are left alone
     """
-    state = host.get_fact(AccountFact, user=user, groups=sorted(groups))
+    state = ask(AccountFact, user=user, groups=sorted(groups))
     settled = f"{user} is a system account, home {home}"
     yield from carry_out(plan(state, user, home, groups), settled=settled)

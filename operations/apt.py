@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Generator, Sequence
 
-from pyinfra import host
 from pyinfra.api import StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.apt import Packages, PackageState
+from operations.answers import ask
 from operations.programs import program
 from operations.steps import Refusal, Step, carry_out
 
@@ -109,6 +109,6 @@ def packages(names: Collection[str]) -> Generator[PyinfraCommand, None, None]:
 
     + names: real package names, no virtual ones: dpkg would never report those as installed
     """
-    state = host.get_fact(Packages, names=sorted(names))
+    state = ask(Packages, names=sorted(names))
     settled = f"{len(set(names))} packages are installed, dpkg has nothing left to do"
     yield from carry_out(plan(state, names), settled=settled)

@@ -10,11 +10,11 @@ from collections.abc import Generator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.attention import Attention, FoundAttention
+from operations.answers import ask
 from operations.filesystem import Directory, Entry, File
 from operations.live import Live
 from operations.steps import Refusal, Step, carry_out
@@ -101,6 +101,6 @@ def fits(check: Check, directory: str, record: str) -> Generator[PyinfraCommand,
     + directory: where `program_files` put the probe
     + record: the JSON file on the host that keeps the result; written only where it is good
     """
-    found = host.get_fact(Attention, record=record, python=check.python)
+    found = ask(Attention, record=record, python=check.python)
     settled = f"the attention kernels fit {check.limit:,} bytes of shared memory"
     yield from carry_out(plan(found, check, directory, record), settled=settled)

@@ -16,6 +16,7 @@ from pyinfra.api.state import State
 
 from facts.bench import Bench, FoundRun
 from files.bench.plan import Method, Plan
+from operations.answers import ask
 from operations.filesystem import File
 from operations.live import Live
 from operations.smoke import program_files
@@ -135,13 +136,13 @@ def measured(
     + places: directories on the host and here
     + always: measure again even if nothing changed; every run then reports a change
     """
-    state = host.get_fact(Bench, runs=places.runs, files=list(served))
+    state = ask(Bench, runs=places.runs, files=list(served))
     # Once: the programs on this machine may be edited while the host measures.
     name = directory_of(state["files"], benchmark)
     steps = measuring(state["runs"].get(name), name, benchmark, places, always)
     if steps:
         yield from carry_out(steps, settled="")
-        state = host.get_fact(Bench, runs=places.runs, files=list(served))
+        state = ask(Bench, runs=places.runs, files=list(served))
     fetch = fetching(state["runs"].get(name), name, places, host.name)
     if fetch or not steps:
         yield from carry_out(fetch, settled=f"measured, and reported in {places.reports}")

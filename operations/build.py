@@ -5,13 +5,13 @@ import json
 from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass
 
-from pyinfra import host
 from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.build import FoundBuild, Inputs, VllmBuild
 from facts.script import FILES
 from failures.known import BUILDING, GENERAL
+from operations.answers import ask
 from operations.jobs import Job
 from operations.requirements import pins
 from operations.steps import Refusal, Step, carry_out
@@ -128,7 +128,7 @@ def installed(build: Build, places: Places) -> Generator[PyinfraCommand, None, N
     Where only the installed files are damaged and the wheel is still whole, that is installed
     again, which takes seconds.
     """
-    found = host.get_fact(VllmBuild, python=places.python, stamp=places.stamp, unit=UNIT)
+    found = ask(VllmBuild, python=places.python, stamp=places.stamp, unit=UNIT)
     yield from carry_out(plan(found, build, places), settled=f"vLLM {build.version} is built")
 
 

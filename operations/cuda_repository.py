@@ -4,13 +4,13 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.apt_sources import Source, parse, without
 from facts.cuda import CudaRepository, RepositoryState
 from operations import filesystem
+from operations.answers import ask
 from operations.apt import apt_run
 from operations.cuda_toolkit import Toolkit, is_whole
 from operations.filesystem import Absent, File
@@ -175,7 +175,7 @@ def present(repository: Repository, toolkit: Toolkit) -> Generator[PyinfraComman
 
     Comes before any other use of apt: a second source with another key stops all of it.
     """
-    state = host.get_fact(
+    state = ask(
         CudaRepository,
         mark=repository.mark,
         keyring_version=repository.keyring_version,

@@ -4,11 +4,11 @@ import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
-from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.cuda import CudaToolkit, FoundToolkit, ToolkitState
+from operations.answers import ask
 from operations.apt import DRIVER_PACKAGES, install, refresh, reinstall
 from operations.steps import Refusal, Step, carry_out, refuse
 
@@ -117,7 +117,7 @@ def present(toolkit: Toolkit) -> Generator[PyinfraCommand, None, None]:
 
     A toolkit that an image carries already is left as it is.
     """
-    state = host.get_fact(
+    state = ask(
         CudaToolkit,
         package=toolkit.package,
         release=toolkit.release,

@@ -6,11 +6,11 @@ and the next process that opens the GPU fails with "Driver/library version misma
 
 from collections.abc import Generator, Mapping
 
-from pyinfra import host
 from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.driver import DriverPackages
+from operations.answers import ask
 from operations.apt import DRIVER_PACKAGES, apt_run
 from operations.steps import Refusal, Step, carry_out
 
@@ -26,6 +26,6 @@ def plan(held: Mapping[str, bool]) -> list[Step | Refusal]:
 @operation()
 def held() -> Generator[PyinfraCommand, None, None]:
     """Hold every installed package of the driver; to upgrade it, unhold by hand and reboot."""
-    packages = host.get_fact(DriverPackages, pattern=DRIVER_PACKAGES)
+    packages = ask(DriverPackages, pattern=DRIVER_PACKAGES)
     settled = f"{len(packages)} packages of the driver are installed, and held"
     yield from carry_out(plan(packages), settled=settled)

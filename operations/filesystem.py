@@ -5,11 +5,12 @@ import hashlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyinfra import context, host
+from pyinfra import context
 from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.paths import FoundPath, Paths
+from operations.answers import ask
 from operations.steps import Refusal, Step, carry_out
 
 
@@ -63,7 +64,7 @@ def present(entries: Sequence[Entry]) -> Generator[PyinfraCommand, None, None]:
     """
     paths = [entry.path for entry in entries]
     files = [entry.path for entry in entries if isinstance(entry, File)]
-    found = host.get_fact(Paths, paths=paths, shown=files if context.state.config.DIFF else [])
+    found = ask(Paths, paths=paths, shown=files if context.state.config.DIFF else [])
     yield from carry_out(plan(found, entries), settled=f"current: {', '.join(paths)}")
 
 

@@ -5,13 +5,13 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from pyinfra import host
 from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.model import Checkpoint, FoundCheckpoint
 from facts.script import FILES
 from failures.known import DOWNLOADING, GENERAL
+from operations.answers import ask
 from operations.jobs import Job
 from operations.steps import Step, carry_out
 
@@ -139,7 +139,7 @@ def present(
     + user: the account that the producer runs as
     + log: absolute path of the producer's log
     """
-    found = host.get_fact(Checkpoint, directory=directory)
+    found = ask(Checkpoint, directory=directory)
     settled = f"{directory} is {producer.identity}"
     yield from carry_out(plan(found, producer, directory, python, user, log), settled=settled)
 

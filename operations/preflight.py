@@ -4,11 +4,11 @@ import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
-from pyinfra import host
 from pyinfra.api import StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.machine import Machine, MachineFacts
+from operations.answers import ask
 from operations.steps import Refusal, Step, carry_out
 
 GIB = 1024**3
@@ -50,7 +50,7 @@ def plan(found: Machine | None, expected: Expected, now: float) -> list[Step | R
 def host_can_serve(expected: Expected, stamp: str) -> Generator[PyinfraCommand, None, None]:
     """Check architecture, GPU, torch, disk, memory, clock and systemd against what is expected."""
     on_gpu = expected.device == "cuda"
-    found = host.get_fact(MachineFacts, python=expected.python, import_torch=on_gpu, stamp=stamp)
+    found = ask(MachineFacts, python=expected.python, import_torch=on_gpu, stamp=stamp)
     yield from carry_out(plan(found, expected, time.time()), settled="the host can serve")
 
 

@@ -8,7 +8,6 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from pyinfra import host
 from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
@@ -16,6 +15,7 @@ from desired.rendering import rendered
 from desired.unit_syntax import command_line
 from facts.script import FILES
 from facts.units import FoundUnit, Units
+from operations.answers import ask
 from operations.filesystem import Absent, Entry, File
 from operations.programs import PROGRAMS
 from operations.steps import Step, carry_out
@@ -59,7 +59,7 @@ def arranged(wanted: Prewarm | None) -> Generator[PyinfraCommand, None, None]:
     + wanted: as given to `entries`, which an earlier operation has put in their places; None: the
       unit goes. What was read stays on record.
     """
-    found = host.get_fact(Units, units=[UNIT])[UNIT]
+    found = ask(Units, units=[UNIT])[UNIT]
     settled = f"{UNIT} is not there" if wanted is None else f"{UNIT} comes before the server"
     yield from carry_out(plan(found, wanted), settled=settled)
 

@@ -3,13 +3,13 @@
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from pyinfra import host
 from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
 from desired.rendering import rendered
 from desired.unit_syntax import command_line
 from facts.units import FoundUnit, Units
+from operations.answers import ask
 from operations.filesystem import File
 from operations.steps import Step, carry_out
 from operations.unit_steps import differs, unit_steps
@@ -58,5 +58,5 @@ def timed(watch: Stopwatch) -> Generator[PyinfraCommand, None, None]:
 
     + watch: as given to `unit_file`, which an earlier operation has put in its place
     """
-    found = host.get_fact(Units, units=[UNIT])[UNIT]
+    found = ask(Units, units=[UNIT])[UNIT]
     yield from carry_out(plan(found, watch), settled="each start of the server is timed")

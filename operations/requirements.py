@@ -6,11 +6,11 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-from pyinfra import host
 from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.interpreter import FoundInterpreter, Interpreter
+from operations.answers import ask
 from operations.live import Live
 from operations.programs import alone, program
 from operations.steps import Refusal, Step, carry_out
@@ -80,5 +80,5 @@ def installed(lock: Path, python: str) -> Generator[PyinfraCommand, None, None]:
     Dependencies are not resolved: the lock is the resolution. So nothing that it does not name is
     touched, torch least of all.
     """
-    found = host.get_fact(Interpreter, python=python)
+    found = ask(Interpreter, python=python)
     yield from carry_out(plan(found, lock.read_text(), python), settled=f"as {lock.name} says")

@@ -2,11 +2,11 @@
 
 from collections.abc import Generator, Mapping, Sequence
 
-from pyinfra import host
 from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.units import FoundUnit, Units
+from operations.answers import ask
 from operations.steps import Step, carry_out
 from operations.unit_steps import removal_steps
 
@@ -23,5 +23,5 @@ def others_gone(units: Sequence[str]) -> Generator[PyinfraCommand, None, None]:
 
     + units: names of units, as `runtimes.others` gives them
     """
-    found = host.get_fact(Units, units=list(units))
+    found = ask(Units, units=list(units))
     yield from carry_out(plan(found), settled=f"not there: {', '.join(units)}")

@@ -4,11 +4,11 @@ import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
-from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.rust import Rust, RustState
+from operations.answers import ask
 from operations.live import Live
 from operations.programs import alone, program
 from operations.steps import Refusal, Step, carry_out, refuse
@@ -127,6 +127,6 @@ def present(home: str, toolchain: str, rustup: Rustup) -> Generator[PyinfraComma
     + toolchain: the version as rust-toolchain.toml names it, such as "1.95"
     + rustup: the installer; the one that is there is not replaced for its version alone
     """
-    state = host.get_fact(Rust, home=home, toolchain=toolchain)
+    state = ask(Rust, home=home, toolchain=toolchain)
     settled = f"Rust {state['rustc']} below {home} works"
     yield from carry_out(plan(state, home, toolchain, rustup), settled=settled)

@@ -4,7 +4,6 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
@@ -12,6 +11,7 @@ from desired.rendering import rendered
 from desired.unit_syntax import command_line
 from facts.secret import Secret, SecretFacts, SecretFile
 from facts.units import FoundUnit, Units
+from operations.answers import ask
 from operations.filesystem import Absent, Entry, File
 from operations.live import Live
 from operations.programs import PROGRAMS, program
@@ -80,9 +80,7 @@ def token_fetched(source: TokenSource) -> Generator[PyinfraCommand, None, None]:
 
     + source: region and name of the secret
     """
-    found = host.get_fact(
-        SecretFacts, path=TOKEN_PATH, variable=TOKEN_VARIABLE, unit_file=TOKEN_UNIT_PATH
-    )
+    found = ask(SecretFacts, path=TOKEN_PATH, variable=TOKEN_VARIABLE, unit_file=TOKEN_UNIT_PATH)
     steps = token_plan(found, source)
     yield from carry_out(steps, settled=f"the token of {source.secret_id} is on the host")
 
@@ -138,7 +136,7 @@ def token_unit_gone() -> Generator[PyinfraCommand, None, None]:
 
     A oneshot unit that remains after its exit stays active for good, with or without a file.
     """
-    found = host.get_fact(Units, units=[TOKEN_UNIT])
+    found = ask(Units, units=[TOKEN_UNIT])
     yield from carry_out(gone_plan(found[TOKEN_UNIT]), settled=f"{TOKEN_UNIT} is not there")
 
 
@@ -164,7 +162,7 @@ def api_key(path: str, generation: int) -> Generator[PyinfraCommand, None, None]
     + path: the environment file that holds it
     + generation: raise it to have another key made
     """
-    found = host.get_fact(SecretFacts, path=path, variable=KEY_VARIABLE)
+    found = ask(SecretFacts, path=path, variable=KEY_VARIABLE)
     steps = key_plan(found["file"], path, generation)
     yield from carry_out(steps, settled=f"{path} holds a key of generation {generation}")
 

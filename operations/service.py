@@ -4,7 +4,6 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.operation import OperationMeta
@@ -15,6 +14,7 @@ from failures.known import GENERAL, SERVING
 from files.bench.service_state import UNIT_DIRECTORIES
 from files.bench.text import degenerate
 from files.service.check_start import essence
+from operations.answers import ask
 from operations.live import Live
 from operations.programs import PROGRAMS
 from operations.steps import Step, carry_out, changes
@@ -84,7 +84,7 @@ def running(
     + wanted: the unit, its texts and how to ask the server
     + served: operations that change what is served, by what they change ("the build")
     """
-    found = host.get_fact(
+    found = ask(
         ServiceFacts,
         unit=wanted.unit,
         unit_file=wanted.unit_file,

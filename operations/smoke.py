@@ -6,12 +6,12 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.operation import OperationMeta
 
 from facts.smoke import Smoke, SmokeRecord, SmokeState
+from operations.answers import ask
 from operations.filesystem import Directory, Entry, File
 from operations.live import Live
 from operations.steps import Step, carry_out, changes
@@ -132,7 +132,7 @@ def checked(
     + after: operations whose change asks for a check; a dry run foretells it from them, because
       what they will write is not there yet to be digested
     """
-    state = host.get_fact(Smoke, record=record, files=list(served))
+    state = ask(Smoke, record=record, files=list(served))
     changing = any(map(changes, after))
     steps = plan(state, check, directory, record, texts=texts, always=always, changing=changing)
     at = state["record"]["at"] if state["record"] else ""

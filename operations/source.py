@@ -6,11 +6,11 @@ from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 
-from pyinfra import host
 from pyinfra.api import operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.source import FoundTree, SourceTree
+from operations.answers import ask
 from operations.live import Live
 from operations.programs import alone, program
 from operations.steps import Step, carry_out
@@ -81,7 +81,7 @@ def prepared(source: Source, tree: str, python: str) -> Generator[PyinfraCommand
     ignored files (a build's objects) stay. Where the tag moved upstream, the tree keeps the commit
     that it was first fetched at.
     """
-    found = host.get_fact(SourceTree, tree=tree, tag=source.tag)
+    found = ask(SourceTree, tree=tree, tag=source.tag)
     settled = f"{tree} is {source.tag} with {len(source.patches)} patches"
     yield from carry_out(plan(found, source, tree, python), settled=settled)
 

@@ -3,13 +3,13 @@
 from collections.abc import Generator, Mapping
 from itertools import chain
 
-from pyinfra import host
 from pyinfra.api import StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from desired.rendering import rendered
 from facts.script import FILES
 from facts.units import FoundUnit, Units
+from operations.answers import ask
 from operations.filesystem import Absent, Entry, File
 from operations.programs import PROGRAMS
 from operations.steps import Step, carry_out
@@ -45,7 +45,7 @@ def watched(server_unit: str | None) -> Generator[PyinfraCommand, None, None]:
 
     It is the same on every host: off EC2 and on demand it finds nothing to do.
     """
-    found = host.get_fact(Units, units=[SERVICE, TIMER])
+    found = ask(Units, units=[SERVICE, TIMER])
     settled = f"{TIMER} runs" if server_unit else f"{TIMER} is not there"
     yield from carry_out(plan(found, server_unit), settled=settled)
 

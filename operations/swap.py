@@ -3,13 +3,13 @@
 import hashlib
 from collections.abc import Generator
 
-from pyinfra import host
 from pyinfra.api import QuoteString, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 
 from facts.paths import FoundPath
 from facts.swap import Swap, SwapFile, SwapState
 from operations import filesystem
+from operations.answers import ask
 from operations.filesystem import File
 from operations.steps import Refusal, Step, carry_out
 
@@ -134,6 +134,6 @@ def present(path: str, size_gib: int, below_gib: int) -> Generator[PyinfraComman
     + size_gib: its size in GiB, all of it written
     + below_gib: hosts with more memory than this many GiB are left alone
     """
-    state = host.get_fact(Swap, path=path)
+    state = ask(Swap, path=path)
     settled = f"{state['memory'] / GIB:.0f} GiB of memory, swap as it should be"
     yield from carry_out(plan(state, path, size_gib, below_gib), settled=settled)

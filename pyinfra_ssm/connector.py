@@ -65,7 +65,7 @@ class SSMConnector(BaseConnector):
         self._transport: Transport | None = None
         self._foresight: Foresight | None = None
         self._was_connected = False
-        self._round_trips = 0  # commands and files of this connection that were waited for
+        self._sent = 0  # commands and files of this connection, those in advance too
 
     @staticmethod
     def make_names_data(name: str) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
@@ -100,8 +100,8 @@ class SSMConnector(BaseConnector):
             remove_any_sudo_askpass_file(self.host)  # pyinfra does so when it is too late
             self._transport.close()
             self._transport = None
-            self._tell(f"{self._round_trips} remote commands and files")
-        self._round_trips = 0
+            self._tell(f"{self._sent} remote commands and files")
+        self._sent = 0
 
     def _target(self) -> str:
         return self.data["ssm_target"] or self.host.name.removeprefix("@ssm/")
@@ -127,7 +127,7 @@ class SSMConnector(BaseConnector):
         return self._transport
 
     def _next_request(self) -> Transport:
-        self._round_trips += 1
+        self._sent += 1
         return self._connected()
 
     # Facts in advance
@@ -144,6 +144,7 @@ class SSMConnector(BaseConnector):
         with contextlib.suppress(SSMError):  # the first command says it better, or gets a new one
             foresight.begin(transport.begin)
             self._foresight = foresight
+            self._sent += foresight.foreseen
 
     def _end_foresight(self) -> None:
         if self._foresight is None:
