@@ -54,6 +54,21 @@ def test_another_torch_than_the_images_is_refused_in_the_dry_run(host: StandIn) 
     assert host.plan().clean
 
 
+def test_what_is_refused_late_is_refused_before_anything_is_changed(host: StandIn) -> None:
+    early, late = "/var/lib/vllm-g5g/models", "/usr/local/lib/vllm-g5g/bench/plan.py"
+    host.run(f"chmod 750 {early} && mv {late} /tmp/plan.py && mkdir {late}")
+    try:
+        run = host.converge()
+        mode = host.run(f"stat --format %a {early}")
+    finally:
+        host.run(f"rmdir {late} && mv /tmp/plan.py {late}")
+    assert run.code != 0
+    assert f"cannot manage {late}: found a directory, wanted a file" in run.log
+    assert f"{early} has mode 750, wanted 755" in run.log
+    assert mode == "750"
+    assert host.converge().changed == ("Ensure the directories exist",)
+
+
 def test_a_misspelt_knob_is_an_error_before_anything_is_run(host: StandIn) -> None:
     run = host.plan(max_model_length=1024)
     assert run.code != 0

@@ -33,15 +33,24 @@ def test_the_second_run_changes_nothing(host: StandIn) -> None:
     assert run.changed == ()
 
 
-def test_a_run_without_changes_is_at_most_80_remote_commands(host: StandIn, tmp_path: Path) -> None:
+def test_a_run_without_changes_asks_once_in_at_most_80_remote_commands(
+    host: StandIn, tmp_path: Path
+) -> None:
     program = host.host.engine.program
     stub, asked = tmp_path / program, tmp_path / "asked"
     stub.write_text(f'#!/bin/sh\necho "$1" >>{asked}\nexec {shutil.which(program)} "$@"\n')
     stub.chmod(0o755)
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    run = pyinfra_run.run(replace(host.host, instance=None, environment=path), host.data)
-    assert run.clean, run.log[-4000:]
-    assert 0 < asked.read_text().split().count("exec") <= MOST_COMMANDS
+    watched = replace(host.host, instance=None, environment=path)
+    counts = []
+    for flags in ((), ("--dry",)):
+        asked.write_text("")
+        run = pyinfra_run.run(watched, host.data, *flags)
+        assert run.clean, run.log[-4000:]
+        counts.append(asked.read_text().split().count("exec"))
+    in_run, in_dry_run = counts
+    assert in_run == in_dry_run
+    assert 0 < in_run <= MOST_COMMANDS
 
 
 def test_a_dry_run_of_a_converged_host_plans_nothing(host: StandIn) -> None:
