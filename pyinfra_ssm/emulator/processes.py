@@ -72,9 +72,7 @@ async def send_signal(place: Place, process: Process, number: int) -> None:
         await signal_in_container(place, number)
         return
     try:
-        process.send_signal(number)
-    except ProcessLookupError:
-        return
+        _signal(process, number)
     except PermissionError:  # it has become root's, by sudo
         await kill_as_root(place.machine, process.pid)
 
@@ -85,6 +83,15 @@ async def kill(place: Place, process: Process) -> None:
         return
     await send_signal(place, process, signal.SIGKILL)
     if isinstance(place.machine, Container):
-        with suppress(ProcessLookupError):
-            process.kill()  # the engine's client, in case the command was not there yet
+        _signal(process, signal.SIGKILL)  # the engine's client: the command may not be there yet
     await process.wait()
+
+
+def _signal(process: Process, number: int) -> None:
+    """Signal a child without asking first whether it lives, as its own methods do.
+
+    To ask is to take its exit status from asyncio, which then complains and reports 255.
+    """
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
