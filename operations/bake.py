@@ -97,6 +97,7 @@ def sealed(service: str) -> Generator[PyinfraCommand, None, None]:
 
     + service: unit that has to be stopped: it holds the token, and pages that go to swap
     """
+    # Asked anew in each phase: what must not travel may have come since it was foretold.
     found = host.get_fact(Units, units=[service])[service]
     plan = seal_plan(host.get_fact(Seal), found, service)
     yield from carry_out(plan, settled="stopped, and nothing on it must stay behind")
