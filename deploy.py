@@ -12,7 +12,7 @@ from operations import preflight, smoke
 from settings import Settings
 from tasks import machine, serving, vllm
 
-# With -y too, what the host cannot take is refused before anything is changed on it.
+# With -y pyinfra would foretell nothing: refuse nothing before a change, ask no facts all at once.
 state.check_for_changes = True
 
 settings = Settings.of(host.name, host.data.dict())

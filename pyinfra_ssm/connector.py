@@ -268,6 +268,7 @@ class SSMConnector(BaseConnector):
             raise HostError(f"[{self.host.name}] could not {what}: {error}") from error
 
     def check_can_rsync(self) -> None:
+        """Refuse files.rsync: pyinfra takes this exception for a refusal and shows its text."""
         raise NotImplementedError("rsync needs SSH; over SSM use files.put or files.sync")
 
 
